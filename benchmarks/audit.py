@@ -104,7 +104,9 @@ def exact(library: Path, archs: list[str]) -> bool:
 def count_atomics(cubin: Path) -> Counter[tuple[str, str]]:
     """Return {(function, kind): number} of the atomics in nvdisasm's output."""
     instructions = audit_oracle.disassemble(cubin)
-    return Counter((name, audit_oracle.kind(text)) for name, _, text in instructions if audit_oracle.ATOMIC.match(text))
+    return Counter(
+        (name, audit_oracle.kind_of_atomic(text)) for name, _, text in instructions if audit_oracle.ATOMIC.match(text)
+    )
 
 
 def main() -> None:

@@ -1,4 +1,4 @@
-"""The reference for atomics: NVIDIA's ptxas and nvdisasm of CUDA 12.4, from a wheel that contains them."""
+"""The reference for atomics: ptxas and nvdisasm of CUDA 12.4, which NVIDIA ships in the wheel of Triton 3.1.0."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def disassemble(cubin: Path) -> Iterator[tuple[str, int, str]]:
     assert process.returncode == 0, cubin
 
 
-def kind(instruction: str) -> str:
+def kind_of_atomic(instruction: str) -> str:
     """Return the kind of an atomic from nvdisasm's text; written independently of the scanner's tables."""
     name, *modifiers = instruction.split(".")
     shared = "_shared" if name in ("ATOMS", "REDAS") or (name, modifiers[0]) == ("UBLKRED", "S") else ""
@@ -99,4 +99,5 @@ def kind(instruction: str) -> str:
 
 
 def cores() -> int:
+    """Return the number of CPU cores that this process may use."""
     return len(os.sched_getaffinity(0))

@@ -56,17 +56,21 @@ def _bytes(content: bytes) -> Callable[[Path], object]:
     return lambda path: path.write_bytes(content)
 
 
-def _closed(path: Path) -> None:
+def _unreadable(path: Path) -> None:
+    """Write a file that nobody may read."""
     path.write_bytes(b"{}\n")
     path.chmod(0)
 
 
 def _sparse(path: Path) -> None:
+    """Write a file of 64 GiB of zeros that takes no disk."""
     with path.open("wb") as out:
         out.truncate(1 << 36)
 
 
-def _named(end: bytes, content: bytes) -> Callable[[Path], Path]:
+def _with_suffix(end: bytes, content: bytes) -> Callable[[Path], Path]:
+    """Write a file whose name ends with those bytes; give its path."""
+
     def create(path: Path) -> Path:
         path = Path(os.fsdecode(os.fsencode(path) + end))
         path.write_bytes(content)
@@ -75,7 +79,7 @@ def _named(end: bytes, content: bytes) -> Callable[[Path], Path]:
     return create
 
 
-def _beside(make: Callable[[Path], object]) -> Callable[[Path], None]:
+def _with_envelopes(make: Callable[[Path], object]) -> Callable[[Path], None]:
     """Write valid records, and beside them something that is not a file of envelopes."""
 
     def create(path: Path) -> None:
@@ -86,6 +90,8 @@ def _beside(make: Callable[[Path], object]) -> Callable[[Path], None]:
 
 
 def _folder(mode: int, inside: bool) -> Callable[[Path], Path]:
+    """Create a folder with these permissions, with a file in it or without; give the path of the file."""
+
     def create(path: Path) -> Path:
         path.mkdir()
         if inside:
@@ -108,9 +114,9 @@ KINDS: dict[str, Callable[[Path], object]] = {
     "empty device": _device(3),
     "links in a circle": lambda path: path.symlink_to(path.name),
     "link to nothing": lambda path: path.symlink_to("nowhere"),
-    "not UTF-8": _named(b"\xff\xfe", b"\xff"),
-    "not UTF-8, text": _named(b"\xff.py", b"x = 1\n"),
-    "closed": _closed,
+    "not UTF-8": _with_suffix(b"\xff\xfe", b"\xff"),
+    "not UTF-8, text": _with_suffix(b"\xff.py", b"x = 1\n"),
+    "closed": _unreadable,
     "in a closed folder": _folder(0, True),
     "in a folder that is read-only": _folder(0o555, False),
     "empty": _bytes(b""),
@@ -120,10 +126,10 @@ KINDS: dict[str, Callable[[Path], object]] = {
     "endless line": _sparse,
     "long name": lambda path: path.with_name(NAME * 60),
     "longer name": lambda path: path.with_name(NAME * 1000),
-    "envelopes: fifo": _beside(_fifo),
-    "envelopes: folder": _beside(lambda path: path.mkdir()),
-    "envelopes: circle": _beside(lambda path: path.symlink_to(path.name)),
-    "envelopes: garbage": _beside(_bytes(b"\xff\n{}\n" + b"[" * 100_000)),
+    "envelopes: fifo": _with_envelopes(_fifo),
+    "envelopes: folder": _with_envelopes(lambda path: path.mkdir()),
+    "envelopes: circle": _with_envelopes(lambda path: path.symlink_to(path.name)),
+    "envelopes: garbage": _with_envelopes(_bytes(b"\xff\n{}\n" + b"[" * 100_000)),
     "full disk": lambda path: None,
 }  # fmt: skip
 
@@ -159,6 +165,7 @@ def _call(arguments: list[str], kind: str, folder: Path, environ: dict[str, str]
 
 
 def _in_child(arguments: list[str], kind: str, folder: Path, environ: dict[str, str]) -> int:
+    """Return the exit code of the command, and never return to the caller's code."""
     code = 99
     try:
         _call(arguments, kind, folder, environ)
@@ -172,7 +179,8 @@ def _in_child(arguments: list[str], kind: str, folder: Path, environ: dict[str, 
         os._exit(code)
 
 
-def _ran(arguments: list[str], kind: str, folder: Path, environ: dict[str, str]) -> dict[str, Any]:
+def _run_forked(arguments: list[str], kind: str, folder: Path, environ: dict[str, str]) -> dict[str, Any]:
+    """Run the command in a forked child; return its exit code and outputs."""
     pipes = [os.pipe(), os.pipe()]
     child = os.fork()
     if child == 0:
@@ -189,14 +197,15 @@ def _ran(arguments: list[str], kind: str, folder: Path, environ: dict[str, str])
             os._exit(98)
     for _, end in pipes:
         os.close(end)
-    outputs, complete = _listened([start for start, _ in pipes])
+    outputs, complete = _read_until_closed([start for start, _ in pipes])
     if not complete:
         os.killpg(child, signal.SIGKILL)
     _, status = os.waitpid(child, 0)
     return {"code": os.waitstatus_to_exitcode(status) if complete else None, "out": outputs[0], "err": outputs[1]}
 
 
-def _listened(readers: list[int]) -> tuple[list[str], bool]:
+def _read_until_closed(readers: list[int]) -> tuple[list[str], bool]:
+    """Return what was written to the pipes, and whether all were closed before SECONDS had passed."""
     outputs = dict.fromkeys(readers, b"")
     open_ends, deadline = list(readers), time.monotonic() + SECONDS
     while open_ends and time.monotonic() < deadline:
@@ -229,7 +238,7 @@ def run_case(arguments: list[str], kind: str, root: Path, environ: dict[str, str
         words = [word.replace("PATH", str(path)) for word in arguments]
         environ = {name: value.replace("PATH", str(path)) for name, value in environ.items()}
         start_time = time.monotonic()
-        result = _ran(words, kind, folder, environ)
+        result = _run_forked(words, kind, folder, environ)
         return {
             **result,
             "seconds": time.monotonic() - start_time,
@@ -316,7 +325,7 @@ class _Probe:
         return 0
 
 
-def _answers() -> Iterator[dict[str, Any]]:
+def _results() -> Iterator[dict[str, Any]]:
     for _, arguments, kind, environ in json.load(sys.stdin):
         yield run_case(arguments, kind, Path(sys.argv[2]), environ)
 
@@ -324,4 +333,4 @@ def _answers() -> Iterator[dict[str, Any]]:
 if __name__ == "__main__":
     os.environ["TFDET_ROOT"] = sys.argv[1]
     _prepare()
-    print(json.dumps(list(_answers())))
+    print(json.dumps(list(_results())))

@@ -15,7 +15,7 @@ from tfdet.bundle.contents import Entry
 from tfdet_common.bundle_format import checksum
 
 RUNTIME = Path(__file__).resolve().parents[2] / "runtime"
-PART = 2048
+PART = 2048  # bytes of each part, at most
 FACTS = {
     "schema": 1, "environment": "tf2.21", "device": "gpu", "python": f"3.{sys.version_info.minor}", "glibc": "2.17",
     "min_driver": "525.60.13", "compute_capability": "9.0", "brings_cuda": True, "host_libraries": [],
@@ -36,7 +36,7 @@ FILES = [
 ]
 
 
-def make(folder: Path, entries: list[Entry] = FILES, **changes: Any) -> Path:
+def make_bundle(folder: Path, entries: list[Entry] = FILES, **changes: Any) -> Path:
     """Make a bundle of these entries in `folder`/carried; return its path."""
     out = folder / "carried"
     out.mkdir(parents=True)
@@ -55,6 +55,7 @@ def write_script(folder: Path) -> Path:
 
 
 def write_manifest(out: Path, content: dict[str, Any]) -> None:
+    """Write the manifest with a right checksum."""
     content["checksum"] = checksum(content)
     (out / "manifest.json").write_text(json.dumps(content))
 
@@ -62,15 +63,17 @@ def write_manifest(out: Path, content: dict[str, Any]) -> None:
 def unbundle(
     bundle: Path, *arguments: str, python: list[str] | None = None, timeout: float = 300
 ) -> subprocess.CompletedProcess[str]:
+    """Run unbundle.py of the bundle in its parent folder; `python`: another command than this Python and that file."""
     command = [*(python or [sys.executable, str(bundle / "unbundle.py")]), *arguments]
     return subprocess.run(command, cwd=bundle.parent, capture_output=True, text=True, timeout=timeout)
 
 
-def assert_nothing_left(bundle: Path) -> bool:
+def is_nothing_unpacked(bundle: Path) -> bool:
+    """Return whether the bundle has no folder, complete or partial."""
     return not [path for path in bundle.iterdir() if path.is_dir()]
 
 
-def with_change(bundle: Path, change: Callable[[dict[str, Any]], object]) -> Path:
+def change_manifest(bundle: Path, change: Callable[[dict[str, Any]], object]) -> Path:
     """Change the bundle's manifest by `change`, which edits it in place, and its checksum; return the bundle."""
     content = json.loads((bundle / "manifest.json").read_text())
     change(content)

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 @pytest.hookimpl(wrapper=True, trylast=True)
 def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
-    """Nothing traces a test that is marked `no_cover`: it takes two to three times as long where something does.
+    """Turn tracing (of coverage) off in a test marked `no_cover`, which it would slow two to three times.
 
     pytest-cov 7.1 pauses the second of two measurements that a worker of pytest-xdist runs, and the first goes on.
     """
@@ -87,6 +87,7 @@ def gpu_host(script: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
 
 @pytest.fixture(scope="session")
 def audits(checkout: Project) -> dict[str, AuditIndex]:
+    """Return {key of an environment: its committed audit, indexed by kernel}."""
     return {key: audit_findings.index_audit(audit) for key, audit in stored.load_all(checkout).items()}
 
 
@@ -98,16 +99,19 @@ def status(checkout: Project) -> Status:
 
 @pytest.fixture(scope="session")
 def sources(checkout: Project) -> Mapping[str, Source]:
+    """Return {name: source} of the checkout's matrix."""
     return load_matrix(checkout.matrix).sources
 
 
 @pytest.fixture(scope="session")
 def tables(checkout: Project, audits: dict[str, AuditIndex]) -> AuditTables:
+    """Return the audit tables of the checkout, computed without any record."""
     return AuditTables(Status(load_matrix(checkout.matrix), {}, audits))
 
 
 @pytest.fixture(scope="session")
 def small(made_once: Callable[..., Path]) -> Project:
+    """Return a project with six TensorFlow environments, one of PyTorch, and a part of their evidence; read-only."""
     return Project(made_once("small", small_project))
 
 

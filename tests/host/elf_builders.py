@@ -12,7 +12,7 @@ from pathlib import Path
 
 from tfdet.base.paths import Project
 
-X86_64, AARCH64, CUDA = 62, 183, 190
+X86_64, AARCH64, CUDA = 62, 183, 190  # machines of an ELF header
 FLOAT_ADD = (0x98E, 3 << 9)  # RED.ADD.F32, low and high half, as nvdisasm of sm_70 reads it
 INT_ADD = (0x98E, 0)  # RED.ADD
 NOP = (0x7918, 0)
@@ -20,10 +20,11 @@ NOP = (0x7918, 0)
 Code = Mapping[str, Sequence[tuple[int, int]]]
 """{mangled name: instructions}"""
 
+# Mangled names of kernels. CROP is one of the known source crop-and-resize-backprop.
 CROP = "_ZN10tensorflow12_GLOBAL__N_132CropAndResizeBackpropImageKernelIfEEviPKfS3_PKiiiiiiiiPT_i"
 FILL = "_ZN10tensorflow7functor10FillKernelIiEEvT_"
-PLAIN = "_ZN10tensorflow19SegmentReduceVectorKernelIfEEvT_"
-STRANGER = "_ZN10tensorflow13NobodyKnowsItIfEEvPT_"
+SEGMENT_REDUCE = "_ZN10tensorflow19SegmentReduceVectorKernelIfEEvT_"
+UNKNOWN_KERNEL = "_ZN10tensorflow13NobodyKnowsItIfEEvPT_"
 
 
 def elf(machine: int, sections: Sequence[tuple[str, int, int, bytes]], links: Mapping[str, int] = {}) -> bytes:
@@ -48,6 +49,7 @@ def elf(machine: int, sections: Sequence[tuple[str, int, int, bytes]], links: Ma
 
 
 def cubin(code: Code) -> bytes:
+    """Return a cubin of sm_70 with these kernels."""
     strings, symbols = b"\0", bytes(24)
     sections = []
     for number, (name, instructions) in enumerate(code.items(), 1):
@@ -60,12 +62,14 @@ def cubin(code: Code) -> bytes:
 
 
 def element(payload: bytes, arch: int, *, kind: int = 2, flags: int = 0, packed: int = 0, unpacked: int = 0) -> bytes:
+    """Return one element of a fatbin; packed, unpacked: the sizes that a compressed one declares."""
     padded = payload + bytes(-len(payload) % 8)
     return struct.pack("<HHIQIIHHIIIQQQ", kind, 0x101, 64, len(padded), packed, 0, 0, 0, arch, 0, 0, flags, 0,
                        unpacked) + padded  # fmt: skip
 
 
 def fatbin(*elements: bytes) -> bytes:
+    """Return a fatbin: its header, and the elements."""
     body = b"".join(elements)
     return struct.pack("<IHHQ", 0xBA55ED50, 1, 16, len(body)) + body
 
@@ -80,6 +84,7 @@ def library(path: Path, gpu: bytes | None, constants: Sequence[str] = (), machin
 
 
 def one_kernel(name: str = CROP, instruction: tuple[int, int] = FLOAT_ADD, archs: Sequence[int] = (70,)) -> bytes:
+    """Return a fatbin with one kernel, of one instruction and a NOP, for each architecture."""
     return fatbin(*(element(cubin({name: [instruction, NOP]}), arch) for arch in archs))
 
 

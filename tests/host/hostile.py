@@ -1,4 +1,7 @@
-"""Hypothesis strategies for untrusted bytes: valid input with damaged or adversarial parts."""
+"""Hypothesis strategies for untrusted bytes:
+
+valid input with damaged or adversarial parts. TFDET_FUZZ sets the number of examples.
+"""
 
 from __future__ import annotations
 
@@ -28,6 +31,7 @@ _VALUES: list[Any] = [None, True, False, 0, -1, 2**31, 2**63, 2**64, 0.5, "", " 
 
 
 def _paths(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+    """Return the path, as keys and indices, of every value in a JSON document."""
     paths = [path]
     if isinstance(value, (dict, list)):
         for key, inner in value.items() if isinstance(value, dict) else enumerate(value[:8]):
@@ -35,11 +39,12 @@ def _paths(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
     return paths
 
 
-def _with(value: Any, path: tuple[Any, ...], new: Any) -> Any:
+def _replaced(value: Any, path: tuple[Any, ...], new: Any) -> Any:
+    """Return the document with another value at the path."""
     if not path:
         return new
     copied = value.copy()
-    copied[path[0]] = _with(value[path[0]], path[1:], new)
+    copied[path[0]] = _replaced(value[path[0]], path[1:], new)
     return copied
 
 
@@ -52,7 +57,7 @@ def documents(draw: st.DrawFn, seed: Any) -> bytes:
         new = draw(st.sampled_from([*_RAW, *map(json.dumps, _VALUES)]))
         mark = f"@{number}@"
         raw[mark] = _RAW.get(new, new)
-        value = _with(value, draw(st.sampled_from(paths)), mark)
+        value = _replaced(value, draw(st.sampled_from(paths)), mark)
     text = json.dumps(value)
     for mark, new in raw.items():
         text = text.replace(f'"{mark}"', new)

@@ -13,15 +13,17 @@ DATA = Path(__file__).parent / "audit_data"
 """loops.ptx and what ptxas of CUDA 12.4 makes of it; tests/host/audit/test_audit_oracle.py compares."""
 
 ARCHS = (70, 80, 90)
-PTX, ELF = 1, 2
-LZ4, ZSTD = 0x2000, 0x8000
+PTX, ELF = 1, 2  # kinds of element
+LZ4, ZSTD = 0x2000, 0x8000  # flags of an element: how it is compressed
 
 
 def cubin(arch: int) -> bytes:
+    """Return the cubin of loops.ptx for that architecture. Its 16 kernels are named after the expected verdict."""
     return (DATA / f"loops.sm_{arch}.cubin").read_bytes()
 
 
 def ptx() -> bytes:
+    """Return loops.ptx with the NUL that ends PTX in a fatbin."""
     return (DATA / "loops.ptx").read_bytes() + b"\0"
 
 
@@ -41,6 +43,7 @@ def element(kind: int, arch: int, payload: bytes, flags: int = 0, declared: int 
 
 
 def fatbin(*elements: bytes) -> bytes:
+    """Return a fatbin: its header, and the elements."""
     body = b"".join(elements)
     return struct.pack("<IHHQ", 0xBA55ED50, 1, 16, len(body)) + body
 
@@ -58,7 +61,7 @@ def library(content: bytes, name: bytes = b".nv_fatbin", machine: int = 62) -> b
     return data + bytes(table - len(data)) + b"".join(rows)
 
 
-def usual(archs: Iterable[int] = ARCHS) -> bytes:
+def tensorflow_like_library(archs: Iterable[int] = ARCHS) -> bytes:
     """Return a library like TensorFlow's: machine code stored and compressed, PTX compressed."""
     elements = [element(ELF, arch, cubin(arch), flags) for arch, flags in zip(archs, (0, LZ4, ZSTD), strict=False)]
     return library(fatbin(element(PTX, 70, ptx(), LZ4), *elements[:1]) + bytes(8) + fatbin(*elements[1:]))

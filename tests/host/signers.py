@@ -38,11 +38,14 @@ device = "{device}"
 
 @dataclass(frozen=True)
 class Signer:
+    """A key pair, under the name that its file in matrix/keys has."""
+
     name: str
     key: Ed25519PrivateKey = field(default_factory=Ed25519PrivateKey.generate, repr=False)
 
     @property
     def id(self) -> str:
+        """Return the SHA-256 of the public key, as records of signatures name it."""
         return hashlib.sha256(self.key.public_key().public_bytes_raw()).hexdigest()
 
     @property
@@ -66,9 +69,11 @@ class Signer:
         return path
 
     def revoked(self, project: Project, device: str = "nvidia") -> None:
+        """Write the signer's key file with a revocation."""
         self.trust_in(project, device, '\n\n[revoked]\non = 2026-11-22\nwhy = "stolen"\n')
 
     def sign(self, project: Project, records: Iterable[Record]) -> list[str]:
+        """Return the envelopes (lines of JSON) that attest the records."""
         return attest(project, records, key_signer(self.key))
 
 
@@ -86,8 +91,8 @@ def write_attestations(project: Project, path: Path, signer: Signer) -> None:
     Path(f"{path}.intoto.jsonl").write_text("".join(signer.sign(project, list(read_records(path)))), "ascii")
 
 
-def tfdet(project: Project, *arguments: str | Path, **environ: str) -> subprocess.CompletedProcess[str]:
-    """Call tfdet with the project's own folder for keys, so that the tester's key signs nothing."""
+def run_tfdet(project: Project, *arguments: str | Path, **environ: str) -> subprocess.CompletedProcess[str]:
+    """Run `python -m tfdet`; keys are read from the project's own folder, so that the tester's key signs nothing."""
     return subprocess.run(
         [sys.executable, "-m", "tfdet", *map(str, arguments)],
         env={**os.environ, "TFDET_ROOT": str(project.root), "XDG_CONFIG_HOME": str(project.root / "config"), **environ},

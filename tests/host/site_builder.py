@@ -12,6 +12,7 @@ from copies import ROOT
 
 from tfdet.base.paths import Project
 
+# What the small project copies from the checkout.
 ENVIRONMENTS = ("tf1.15", "tf2.0", "tf2.1", "tf2.8", "tf2.21", "ngc20.03-tf2")  # of TensorFlow
 AUDITED = ("tf2.0", "tf2.1", "tf2.21")
 OPS = "torch2.13"  # of a framework whose ops are sources
@@ -57,7 +58,7 @@ def pages(folder: Path) -> list[Path]:
     return sorted(folder.rglob("*.html"))
 
 
-class Read(HTMLParser):
+class PageParser(HTMLParser):
     """Collects the links, tags and anchors of a page."""
 
     def __init__(self, path: Path) -> None:
@@ -69,9 +70,11 @@ class Read(HTMLParser):
         self.tags.append((tag, dict(attributes)))
 
     def ids(self) -> list[str]:
+        """Return the ids of all elements."""
         return [str(attributes["id"]) for _, attributes in self.tags if "id" in attributes]
 
     def links(self) -> Iterator[str]:
+        """Return the targets of all links, scripts and images."""
         for tag, attributes in self.tags:
             named = attributes.get("href") or attributes.get("src")
             if named and tag in ("a", "link", "script", "img", "use"):

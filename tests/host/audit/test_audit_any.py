@@ -43,16 +43,14 @@ def run(checkout: Project, tmp_path: Path) -> Run:
 def published(tmp_path: Path) -> Path:
     """Publish fast_kernels 1.0 and 2.0 for CPython 3.8 only; 2.0 has one more kernel."""
     library = make.library(tmp_path / "one.so", make.one_kernel()).read_bytes()
-    two = make.library(tmp_path / "two.so", make.one_kernel(make.STRANGER)).read_bytes()
+    two = make.library(tmp_path / "two.so", make.one_kernel(make.UNKNOWN_KERNEL)).read_bytes()
     tag = "cp38-cp38-manylinux_2_24_x86_64"
     old = make.wheel(tmp_path / "index", {"fast/one.so": library}, "1.0", "fast_kernels", tag)
     make.wheel(tmp_path / "index", {"fast/one.so": library, "fast/two.so": two}, "2.0", "fast_kernels", tag)
     return old
 
 
-def test_a_version_of_a_package_is_brought_once_and_nothing_is_installed(
-    run: Run, published: Path, tmp_path: Path
-) -> None:
+def test_a_package_is_downloaded_once_and_not_installed(run: Run, published: Path, tmp_path: Path) -> None:
     done = run("fast-kernels==1.0", "--json")
     assert done.returncode == ExitCode.OK, done.stderr
     output = json.loads(done.stdout)
@@ -76,7 +74,7 @@ def test_a_version_of_a_package_is_brought_once_and_nothing_is_installed(
         ("fast-kernels=1.0", ExitCode.USAGE, "or package==version is called"),
     ],
 )
-def test_a_version_that_cannot_be_had_is_reported(
+def test_an_unavailable_version_is_reported(
     run: Run, published: Path, requirement: str, code: ExitCode, message: str
 ) -> None:
     done = run(requirement)
@@ -85,7 +83,7 @@ def test_a_version_that_cannot_be_had_is_reported(
     assert "Traceback" not in done.stderr
 
 
-def test_without_a_network_it_says_what_to_do(run: Run) -> None:
+def test_an_unreachable_package_index_is_reported(run: Run) -> None:
     nowhere = {"PIP_NO_INDEX": "0", "PIP_INDEX_URL": "http://127.0.0.1:9/simple", "PIP_FIND_LINKS": ""}
     done = run("fast-kernels==1.0", **nowhere)
     assert done.returncode == ExitCode.RUN_FAILED
@@ -112,17 +110,18 @@ def test_a_package_without_gpu_code_is_reported(run: Run, tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("arch", [70, 80, 90])
-def test_a_cubin_says_what_it_is_built_for(arch: int) -> None:
+def test_the_architecture_of_a_cubin_is_read(arch: int) -> None:
     assert built_for(read_elf(memoryview(cubin(arch)))) == arch
 
 
-def test_a_cubin_of_cuda_13_says_it_elsewhere() -> None:
+def test_the_architecture_of_a_cubin_of_cuda_13_is_read_from_another_field() -> None:
     content = (TRITON / "twice.cubin").read_bytes()
     assert content[8] == 8  # the version of the format
     assert built_for(read_elf(memoryview(content))) == 90
 
 
-def judged(done: subprocess.CompletedProcess[str]) -> dict[tuple[str, str, str], str]:
+def verdict_by_kernel(done: subprocess.CompletedProcess[str]) -> dict[tuple[str, str, str], str]:
+    """Return {(library, architecture, kernel): "yes", "no" or "unresolved"} from `tfdet audit --json`."""
     assert done.returncode == ExitCode.OK, done.stderr
     return {(k["library"], k["arch"], k["name"]): k["order_dependent"] for k in json.loads(done.stdout)["kernels"]}
 
@@ -135,7 +134,7 @@ def test_a_cache_folder_of_triton(run: Run, tmp_path: Path) -> None:
             shutil.copy(TRITON / f"{name}{suffix}", folder)
         (folder / f"{name}.ttir").write_text("module {}\n")
     done = run("cache-of-triton", "--json")
-    assert judged(done) == {("TOTAL_BY_ATOMICS/total_by_atomics.cubin", "sm_90", "total_by_atomics"): "yes"}
+    assert verdict_by_kernel(done) == {("TOTAL_BY_ATOMICS/total_by_atomics.cubin", "sm_90", "total_by_atomics"): "yes"}
     output = json.loads(done.stdout)
     assert output["architectures"] == {"sass": ["sm_90"], "ptx": []}  # the PTX beside them is what they are made of
     assert [*output["kernel_counts"].values()] == [{"sm_90": 1}, {"sm_90": 1}]
@@ -145,13 +144,13 @@ def test_a_cache_folder_of_triton(run: Run, tmp_path: Path) -> None:
 
 
 def test_gpu_code_that_is_a_file_by_itself(run: Run, tmp_path: Path) -> None:
-    assert judged(run(TRITON / "total_by_atomics.ptx", "--json")) == {
+    assert verdict_by_kernel(run(TRITON / "total_by_atomics.ptx", "--json")) == {
         (str(TRITON / "total_by_atomics.ptx"), "compute_90", "total_by_atomics"): "yes"
     }
-    assert judged(run(TRITON / "total_by_atomics.cubin", TRITON / "twice.cubin", "--json")) == {
+    assert verdict_by_kernel(run(TRITON / "total_by_atomics.cubin", TRITON / "twice.cubin", "--json")) == {
         (str(TRITON / "total_by_atomics.cubin"), "sm_90", "total_by_atomics"): "yes"
     }
-    assert "yes" in judged(run(DATA / "golden" / "tf2.21.fatbin", "--json")).values()
+    assert "yes" in verdict_by_kernel(run(DATA / "golden" / "tf2.21.fatbin", "--json")).values()
     cut = tmp_path / "cut.cubin"
     cut.write_bytes((TRITON / "twice.cubin").read_bytes()[:2000])
     done = run(cut)
@@ -162,12 +161,12 @@ def test_gpu_code_that_is_a_file_by_itself(run: Run, tmp_path: Path) -> None:
 def test_cubins_in_a_wheel(run: Run, tmp_path: Path) -> None:
     members = {f"compiled/{path.name}": path.read_bytes() for path in TRITON.iterdir()}
     make.wheel(tmp_path / "index", members, "1.0", "compiled", "py3-none-any")
-    assert judged(run("compiled==1.0", "--json")) == {
+    assert verdict_by_kernel(run("compiled==1.0", "--json")) == {
         ("compiled/total_by_atomics.cubin", "sm_90", "total_by_atomics"): "yes"
     }
 
 
-def test_what_changed_since_another_version_in_one_command(run: Run, published: Path) -> None:
+def test_baseline_shows_the_changes_since_another_version(run: Run, published: Path) -> None:
     done = run("fast-kernels==2.0", "--baseline", "fast-kernels==1.0", "--json")
     assert done.returncode == ExitCode.OK, done.stderr
     output = json.loads(done.stdout)
@@ -182,7 +181,7 @@ def test_what_changed_since_another_version_in_one_command(run: Run, published: 
     assert "torch2.8 → fast-kernels==1.0" in stored.stdout, stored.stderr
 
 
-def test_nothing_is_compared_with_what_could_not_be_read(run: Run, published: Path, tmp_path: Path) -> None:
+def test_an_unreadable_library_is_not_compared(run: Run, published: Path, tmp_path: Path) -> None:
     (tmp_path / "bad.so").write_bytes(b"\x7fELF")
     for done in (run(published, "--baseline", "bad.so"), run("--compare", "bad.so", published)):
         assert done.returncode == ExitCode.USAGE

@@ -1,4 +1,4 @@
-"""What the committed audits show about the sources."""
+"""What the audits in matrix/audits say of the known sources: reached kernels, candidates, and changed builds."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from tfdet.verdicts.build_diff import diff_builds
 from tfdet.verdicts.infer import CellKey
 from tfdet.verdicts.ops import order_dependent_ops
 
-EVERY = {"tf1.13.1", "tf1.14", "tf1.15", "tf2.0", *(f"tf2.{minor}" for minor in range(1, 22))}
-OLDER = ["1.14", "1.15", "2.0", "2.1"]
+STOCK_ENVIRONMENTS = {"tf1.13.1", "tf1.14", "tf1.15", "tf2.0", *(f"tf2.{minor}" for minor in range(1, 22))}
+OLDER_VERSIONS = ["1.14", "1.15", "2.0", "2.1"]
 
 
-def test_every_stock_minor_is_audited_by_this_scanner(audits: dict[str, AuditIndex], checkout: Project) -> None:
-    assert set(audits) >= EVERY
+def test_every_stock_minor_version_has_a_current_audit(audits: dict[str, AuditIndex], checkout: Project) -> None:
+    assert set(audits) >= STOCK_ENVIRONMENTS
     for key, audited in audits.items():
         assert not audited.stored.stale, f"tfdet audit {key} --write"
         lock = checkout.lock(key, "gpu").read_text("utf-8")
@@ -53,7 +53,7 @@ def test_candidates_are_found_in_every_build_and_claimed_by_no_message(
     assert not any("LSTM" in text for audited in audits.values() for text in audited.stored.messages)
 
 
-def test_the_resampler_went_with_contrib(tables: AuditTables) -> None:
+def test_the_resampler_is_shipped_until_contrib_was_removed(tables: AuditTables) -> None:
     (file,) = (file for file in tables.files() if file.name == "resampler_ops_gpu.cu.cc")
     assert file.builds == "TF 1.14 to 1.15; shipped, reach not established: TF 1.13; not shipped: TF 2.0 to 2.21"
 
@@ -63,7 +63,7 @@ def test_the_resampler_went_with_contrib(tables: AuditTables) -> None:
 COPIES_ROWS = "stream_executor::gpu::RaggedAllToAllDeviceKernelImpl"
 
 
-def test_no_kernel_that_adds_floats_or_may_is_unclaimed(
+def test_every_order_dependent_kernel_has_a_source(
     audits: dict[str, AuditIndex], sources: Mapping[str, Source]
 ) -> None:
     for key, audited in audits.items():
@@ -78,17 +78,17 @@ def test_no_kernel_that_adds_floats_or_may_is_unclaimed(
 
 # Sources whose atomics are shipped and do not speak for their op, and in which builds: checked by hand.
 UNREACHED = {
-    "bincount": [*OLDER, "2.2"],
-    "svd-one-column": [*OLDER, "2.6", "2.21"],
-    "tile-grad": [*OLDER, "2.6", "2.21"],
-    "batch-norm-global-grad": [*OLDER, "2.6", "2.21"],
+    "bincount": [*OLDER_VERSIONS, "2.2"],
+    "svd-one-column": [*OLDER_VERSIONS, "2.6", "2.21"],
+    "tile-grad": [*OLDER_VERSIONS, "2.6", "2.21"],
+    "batch-norm-global-grad": [*OLDER_VERSIONS, "2.6", "2.21"],
     "debug-numeric-summary": ["2.2", "2.21"],
-    "scatter-nd-update": [*OLDER, "2.6", "2.21"],
+    "scatter-nd-update": [*OLDER_VERSIONS, "2.6", "2.21"],
 }
 
 
 @pytest.mark.parametrize("source", UNREACHED)
-def test_what_the_op_does_not_reach_is_not_audited(tables: AuditTables, source: str) -> None:
+def test_a_source_whose_op_reaches_no_atomic_has_no_audited_cell(tables: AuditTables, source: str) -> None:
     for version in UNREACHED[source]:
         cell = tables.status.cell(CellKey(f"tf{version}", "gpu", source, "none"))
         assert cell.finding is not None and cell.finding.reach.how == "not reached", version
@@ -96,7 +96,7 @@ def test_what_the_op_does_not_reach_is_not_audited(tables: AuditTables, source: 
 
 
 def test_an_op_without_a_gpu_kernel_is_reported(tables: AuditTables) -> None:
-    for version in [*OLDER, "2.4"]:
+    for version in [*OLDER_VERSIONS, "2.4"]:
         finding = tables.status.finding(f"tf{version}", "segment-prod")
         assert finding is not None and finding.reach.how == "no GPU kernel", version
     finding = tables.status.finding("tf2.5", "segment-prod")
@@ -159,7 +159,7 @@ def test_reach_follows_from_notes_and_registrations(change: dict[str, object], h
     assert AuditIndex(build, (), {}, frozenset()).reach(SourceAudit.model_validate(content)).how == how
 
 
-def test_two_notes_may_not_speak_of_one_version() -> None:
+def test_two_notes_on_one_version_are_refused() -> None:
     note = {"stock": ">=2.4", "note": "n", "cite": ["c"]}
     with pytest.raises(ValidationError, match=r"two entries cover 2\.4"):
         SourceAudit.model_validate({"kernels": ["K<"], "unreachable_notes": [note, note | {"stock": "<=2.4"}]})
@@ -176,15 +176,13 @@ def test_two_notes_may_not_speak_of_one_version() -> None:
         ("yes", "no", "yes"),
     ],
 )
-def test_ptx_settles_what_machine_code_leaves_open_and_nothing_else(
-    machine: Verdict, ptx: Verdict | None, message: str
-) -> None:
+def test_ptx_decides_only_where_machine_code_is_unresolved(machine: Verdict, ptx: Verdict | None, message: str) -> None:
     read = [("sm_70", machine), ("compute_70", ptx)]
     findings = [stored.StoredFinding(archs=a, order_dependent=v, reason="r", atomics={"cas": 1}) for a, v in read if v]
     assert stored.StoredKernel(name="k", findings=findings).verdict == message
 
 
-def test_ops_of_sources(checkout: Project, sources: Mapping[str, Source]) -> None:
+def test_order_dependent_ops_name_their_sources(checkout: Project, sources: Mapping[str, Source]) -> None:
     ops = order_dependent_ops(checkout.audits, "tf2.0")
     assert ops == order_dependent_ops(checkout.audits, "tf2.0", sources)
     assert ops["CropAndResizeGradImage"] == "crop-and-resize-backprop"

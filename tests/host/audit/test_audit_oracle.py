@@ -12,9 +12,10 @@ from tfdet.audit import sass, scan
 from tfdet.audit.cubin import read_cubin
 
 ALL_ARCHS = (70, 75, 80, 86, 89, 90)
+# {type: the letter of the register that holds it}; LOAD_TYPES: {letter: the type that is loaded into it}
 REGISTERS = {"b16": "h", "f16": "h", "bf16": "h", "b32": "r", "u32": "r", "s32": "r", "f16x2": "r", "bf16x2": "r",
              "f32": "f", "b64": "l", "u64": "l", "s64": "l", "f64": "d"}  # fmt: skip
-LOADED = {"h": "b16", "r": "b32", "f": "f32", "l": "b64", "d": "f64"}
+LOAD_TYPES = {"h": "b16", "r": "b32", "f": "f32", "l": "b64", "d": "f64"}
 
 
 def forms(arch: int) -> list[tuple[str, str]]:
@@ -33,10 +34,10 @@ def scalar_kernels(arch: int) -> list[str]:
         for op, dtype in forms(arch):
             letter = REGISTERS[dtype]
             first, two, three = (f"%{letter}{n}" for n in (1, 2, 3))
-            load = f"ld.global.{LOADED[letter]} {first}, [%a1]; ld.global.{LOADED[letter]} {two}, [%a1+8];"
+            load = f"ld.global.{LOAD_TYPES[letter]} {first}, [%a1]; ld.global.{LOAD_TYPES[letter]} {two}, [%a1+8];"
             swap = f", {two}" if op == "cas" else ""
             body = f"{load} atom{space}.{op}.{dtype} {three}, [{address}], {first}{swap};"
-            kernels.append(f"{body} st.global.{LOADED[letter]} [%a1], {three};")
+            kernels.append(f"{body} st.global.{LOAD_TYPES[letter]} [%a1], {three};")
             if op not in ("exch", "cas"):
                 kernels.append(f"{load} red{space}.{op}.{dtype} [{address}], {first};")
     return kernels
@@ -53,7 +54,7 @@ def special_kernels(arch: int) -> list[str]:
     if arch >= 90:
         for op in ("add.noftz", "min.noftz", "max.noftz"):
             for dtype, letter in (("f16", "h"), ("bf16", "h"), ("f16x2", "r"), ("bf16x2", "r")):
-                load = " ".join(f"ld.global.{LOADED[letter]} %{letter}{n}, [%a1+{4 * n}];" for n in (1, 2))
+                load = " ".join(f"ld.global.{LOAD_TYPES[letter]} %{letter}{n}, [%a1+{4 * n}];" for n in (1, 2))
                 kernels.append(f"{load} red.global.v2.{dtype}.{op} [%a0], {{%{letter}1, %{letter}2}};")
         floats = " ".join(f"ld.global.f32 %f{n}, [%a1+{4 * n}];" for n in (1, 2, 3, 4))
         four = "{%f1, %f2, %f3, %f4}"
@@ -68,7 +69,8 @@ def special_kernels(arch: int) -> list[str]:
     return kernels
 
 
-def program(arch: int) -> str:
+def ptx_module(arch: int) -> str:
+    """Return a PTX module with a kernel for each body."""
     head = f".version 8.4\n.target sm_{arch}\n.address_size 64\n.shared .align 16 .b8 smem[64];\n"
     return head + "\n".join(
         f".visible .entry kernel_{number}(.param .u64 p, .param .u64 q) {{ .reg .pred %p<3>; .reg .b64 %a<3>;"
@@ -96,6 +98,7 @@ def test_a_reduction_whose_type_is_not_in_the_code_is_never_called_integer(tmp_p
 
 
 def kinds_of_scanner(content: bytes, arch: int) -> dict[tuple[str, int], str]:
+    """Return {(function, offset): kind of atomic}, as the scanner reads it."""
     parsed = read_cubin(memoryview(content))
     return {
         (parsed.name(atomic.function), atomic.number * sass.INSTRUCTION): sass.kind(atomic.low, atomic.high, arch)
@@ -104,9 +107,10 @@ def kinds_of_scanner(content: bytes, arch: int) -> dict[tuple[str, int], str]:
 
 
 def kinds_of_nvdisasm(cubin: Path) -> dict[tuple[str, int], str]:
+    """Return {(function, offset): kind of atomic}, as nvdisasm reads it."""
     instructions = audit_oracle.disassemble(cubin)
     return {
-        (name, offset): audit_oracle.kind(text)
+        (name, offset): audit_oracle.kind_of_atomic(text)
         for name, offset, text in instructions
         if audit_oracle.ATOMIC.match(text)
     }
@@ -115,16 +119,16 @@ def kinds_of_nvdisasm(cubin: Path) -> dict[tuple[str, int], str]:
 @pytest.mark.parametrize("arch", ALL_ARCHS)
 def test_every_form_of_atomic_is_found_where_nvdisasm_shows_it_and_none_is_invented(arch: int, tmp_path: Path) -> None:
     target = tmp_path / "all.cubin"
-    content = audit_oracle.assemble(program(arch), arch, target)
+    content = audit_oracle.assemble(ptx_module(arch), arch, target)
     expected = kinds_of_nvdisasm(target)
     assert len(expected) > 150
     assert kinds_of_scanner(content, arch) == expected
 
 
-def test_the_forms_are_worth_comparing(tmp_path: Path) -> None:
-    """On Hopper every kind of atomic occurs, so the comparison above covers all of them."""
+def test_every_kind_of_atomic_occurs_on_hopper(tmp_path: Path) -> None:
+    """So the comparison above covers all kinds."""
     target = tmp_path / "all.cubin"
-    audit_oracle.assemble(program(90), 90, target)
+    audit_oracle.assemble(ptx_module(90), 90, target)
     floats = {f"float_add_{width}" for width in ("f16", "bf16", "f32", "f64")} | {"float_minmax"}
     integers = {"int_add", "int_minmax", "incdec", "bitop", "exch", "cas"}
     assert set(kinds_of_nvdisasm(target).values()) == floats | integers | {f"{kind}_shared" for kind in integers}

@@ -34,15 +34,15 @@ def run(checkout: Project, tmp_path: Path) -> Run:
 
 
 @pytest.fixture
-def two(tmp_path: Path) -> dict[str, bytes]:
+def build_files(tmp_path: Path) -> dict[str, bytes]:
     """Return the files of a small build: one library has the kernels, another has the strings."""
     gpu = make.library(tmp_path / "a.so", make.one_kernel(archs=(70, 80)))
     host = make.library(tmp_path / "b.so", None, [VARIABLE, REFUSAL, f"please unset {VARIABLE} now", "TF_XLA_FLAGS_"])
     return {"tensorflow/python/_gpu.so": gpu.read_bytes(), "tensorflow/libhost.so.2": host.read_bytes()}
 
 
-def test_a_wheel_as_json(run: Run, two: dict[str, bytes], tmp_path: Path) -> None:
-    path = make.wheel(tmp_path, two)
+def test_a_wheel_as_json(run: Run, build_files: dict[str, bytes], tmp_path: Path) -> None:
+    path = make.wheel(tmp_path, build_files)
     done = run(path, "--json")
     assert done.returncode == ExitCode.OK, done.stderr
     output = json.loads(done.stdout)
@@ -62,8 +62,8 @@ def test_a_wheel_as_json(run: Run, two: dict[str, bytes], tmp_path: Path) -> Non
     assert (runs["7.5"], runs["8.6"], runs["9.0"], runs["6.1"]) == ("native", "native", "no", "no")
 
 
-def test_a_wheel_for_people(run: Run, two: dict[str, bytes], tmp_path: Path) -> None:
-    done = run(make.wheel(tmp_path, two))
+def test_a_wheel_as_text(run: Run, build_files: dict[str, bytes], tmp_path: Path) -> None:
+    done = run(make.wheel(tmp_path, build_files))
     assert done.returncode == ExitCode.OK, done.stderr
     assert "order-dependent float atomics in 1 kernel" in done.stdout
     assert "crop-and-resize-backprop" in done.stdout
@@ -71,11 +71,11 @@ def test_a_wheel_for_people(run: Run, two: dict[str, bytes], tmp_path: Path) -> 
     assert "shipped need not be reached" in done.stdout
 
 
-def test_libraries_are_one_target_and_folders_others(run: Run, tmp_path: Path) -> None:
+def test_libraries_are_one_report_and_each_folder_another(run: Run, tmp_path: Path) -> None:
     library = make.library(tmp_path / "one.so", make.one_kernel())
     two = make.library(tmp_path / "two.so", make.one_kernel(make.FILL, make.INT_ADD))
     folder = tmp_path / "installed"
-    make.library(folder / "deep" / "lib.so.2", make.one_kernel(make.STRANGER))
+    make.library(folder / "deep" / "lib.so.2", make.one_kernel(make.UNKNOWN_KERNEL))
     (folder / "again.so").symlink_to(folder / "deep" / "lib.so.2")
     loose = json.loads(run(library, two, "--json").stdout)
     assert [kernel["order_dependent"] for kernel in loose["kernels"]] == ["yes", "no"]
@@ -86,7 +86,7 @@ def test_libraries_are_one_target_and_folders_others(run: Run, tmp_path: Path) -
     assert "tensorflow::NobodyKnowsIt" in text
 
 
-def test_one_architecture(run: Run, tmp_path: Path) -> None:
+def test_arch_selects_one_architecture(run: Run, tmp_path: Path) -> None:
     path = make.library(tmp_path / "one.so", make.one_kernel(archs=(70, 80)))
     output = json.loads(run(path, "--arch", "sm_80", "--json").stdout)
     assert {kernel["arch"] for kernel in output["kernels"]} == {"sm_80"}
@@ -116,13 +116,16 @@ def test_wrong_usage(run: Run, tmp_path: Path, arguments: list[str], message: st
     assert "Traceback" not in done.stderr
 
 
-def good_and(tmp_path: Path, bad: bytes) -> list[Path]:
+def bad_and_good_library(tmp_path: Path, bad: bytes) -> list[Path]:
+    """Write a good library and a bad one; return their paths, the bad one first."""
     good = make.library(tmp_path / "good.so", make.one_kernel())
     (tmp_path / "bad.so").write_bytes(bad)
     return [tmp_path / "bad.so", good]
 
 
 def bad_libraries(tmp_path: Path) -> dict[str, bytes]:
+    """Return {fault: the bytes of a library that has it}."""
+
     def built(gpu: bytes | None, machine: int = make.X86_64) -> bytes:
         return make.library(tmp_path / "x.so", gpu, machine=machine).read_bytes()
 
@@ -144,7 +147,7 @@ def bad_libraries(tmp_path: Path) -> dict[str, bytes]:
 @pytest.mark.parametrize("fault", ["no elf", "empty", "truncated", "no gpu code", "another machine", "damaged fatbin",
                                    "damaged cubin", "unknown compression", "damaged lz4"])  # fmt: skip
 def test_a_bad_library_is_reported_and_the_others_are_audited(run: Run, tmp_path: Path, fault: str) -> None:
-    done = run(*good_and(tmp_path, bad_libraries(tmp_path)[fault]), "--json")
+    done = run(*bad_and_good_library(tmp_path, bad_libraries(tmp_path)[fault]), "--json")
     assert done.returncode == ExitCode.USAGE, done.stderr
     assert "Traceback" not in done.stderr
     assert "bad.so: at offset " in done.stderr
@@ -153,9 +156,9 @@ def test_a_bad_library_is_reported_and_the_others_are_audited(run: Run, tmp_path
 
 
 def test_a_truncated_wheel_is_reported_and_the_others_are_audited(
-    run: Run, two: dict[str, bytes], tmp_path: Path
+    run: Run, build_files: dict[str, bytes], tmp_path: Path
 ) -> None:
-    wheel = make.wheel(tmp_path, two)
+    wheel = make.wheel(tmp_path, build_files)
     cut = tmp_path / "cut.whl"
     cut.write_bytes(wheel.read_bytes()[:-200])
     done = run(cut, wheel, "--json")
@@ -166,9 +169,9 @@ def test_a_truncated_wheel_is_reported_and_the_others_are_audited(
 
 
 def test_a_damaged_member_is_reported_and_the_others_are_audited(
-    run: Run, two: dict[str, bytes], tmp_path: Path
+    run: Run, build_files: dict[str, bytes], tmp_path: Path
 ) -> None:
-    path = make.wheel(tmp_path, {**two, "tensorflow/third.so": two["tensorflow/python/_gpu.so"]})
+    path = make.wheel(tmp_path, {**build_files, "tensorflow/third.so": build_files["tensorflow/python/_gpu.so"]})
     with zipfile.ZipFile(path) as archive:
         member = archive.getinfo("tensorflow/third.so")
     content = bytearray(path.read_bytes())
@@ -199,16 +202,16 @@ def test_a_member_that_leads_out_of_the_wheel_is_refused(run: Run, tmp_path: Pat
     assert not list(tmp_path.rglob("evil.so"))
 
 
-def test_a_cpu_build_is_reported(run: Run, two: dict[str, bytes], tmp_path: Path) -> None:
-    done = run(make.wheel(tmp_path, {"tensorflow/libhost.so.2": two["tensorflow/libhost.so.2"]}))
+def test_a_cpu_build_is_reported(run: Run, build_files: dict[str, bytes], tmp_path: Path) -> None:
+    done = run(make.wheel(tmp_path, {"tensorflow/libhost.so.2": build_files["tensorflow/libhost.so.2"]}))
     assert done.returncode == ExitCode.USAGE
     assert "a CPU build" in done.stderr
 
 
 @pytest.fixture
-def built(copy: Project, two: dict[str, bytes], tmp_path: Path) -> Project:
+def tf99_project(copy: Project, build_files: dict[str, bytes], tmp_path: Path) -> Project:
     """Return a project with one more environment, tf9.9, whose wheel is in tmp_path/index."""
-    path = make.wheel(tmp_path / "index", two)
+    path = make.wheel(tmp_path / "index", build_files)
     environment = (copy.matrix / "environments" / "tensorflow" / "tf2.21.toml").read_text("utf-8")
     environment = environment.replace('version = "2.21"', 'version = "9.9"').replace("==2.21.0", "==9.9.9")
     (copy.matrix / "environments" / "tensorflow" / "tf9.9.toml").write_text(environment)
@@ -218,85 +221,88 @@ def built(copy: Project, two: dict[str, bytes], tmp_path: Path) -> Project:
 
 
 def offline(tmp_path: Path, folder: str) -> dict[str, str]:
+    """Return pip's variables that allow only the packages of one folder."""
     return {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(tmp_path / folder)}
 
 
-def test_an_environment_is_brought_once_and_kept(run: Run, built: Project, tmp_path: Path) -> None:
+def test_the_wheel_of_an_environment_is_downloaded_once(run: Run, tf99_project: Project, tmp_path: Path) -> None:
     cache = tmp_path / "cache" / "tfdet" / "wheels"
     cache.mkdir(parents=True)
     (cache / "tensorflow-9.9.9-mine.whl").touch()  # no wheel is called so
-    done = run("tf9.9", "--json", project=built, **offline(tmp_path, "index"))
+    done = run("tf9.9", "--json", project=tf99_project, **offline(tmp_path, "index"))
     assert done.returncode == ExitCode.OK, done.stderr
     assert json.loads(done.stdout)["environment"] == "tf9.9"
-    second = run("tf9.9", "--json", project=built, **offline(tmp_path, "nothing"))
+    second = run("tf9.9", "--json", project=tf99_project, **offline(tmp_path, "nothing"))
     assert second.stdout == done.stdout, second.stderr
     assert not list(cache.glob(".part-*"))
 
 
-def test_the_package_that_holds_the_code_may_be_another(
-    run: Run, built: Project, two: dict[str, bytes], tmp_path: Path
+def test_the_gpu_code_may_be_in_another_package_than_the_framework(
+    run: Run, tf99_project: Project, build_files: dict[str, bytes], tmp_path: Path
 ) -> None:
     """JAX's framework package only requires its plugin, which has the code and fits every Python."""
-    path = make.wheel(tmp_path / "other", two, name="held", tag="py3-none-any")
-    environment = built.matrix / "environments" / "tensorflow" / "tf9.9.toml"
+    path = make.wheel(tmp_path / "other", build_files, name="held", tag="py3-none-any")
+    environment = tf99_project.matrix / "environments" / "tensorflow" / "tf9.9.toml"
     environment.write_text(environment.read_text("utf-8").replace("[pip]\n", '[pip]\ncode = "held==9.9.9"\n'), "utf-8")
-    lock = built.lock("tf9.9", "gpu")
+    lock = tf99_project.lock("tf9.9", "gpu")
     digest = hashlib.sha256(path.read_bytes()).hexdigest()
     lock.write_text(lock.read_text() + f"held==9.9.9 \\\n    --hash=sha256:{digest}\n")
-    done = run("tf9.9", "--json", project=built, **offline(tmp_path, "other"))
+    done = run("tf9.9", "--json", project=tf99_project, **offline(tmp_path, "other"))
     assert done.returncode == ExitCode.OK, done.stderr
     assert json.loads(done.stdout)["wheel"]["file"] == path.name
-    second = run("tf9.9", "--json", project=built, **offline(tmp_path, "nothing"))
+    second = run("tf9.9", "--json", project=tf99_project, **offline(tmp_path, "nothing"))
     assert second.stdout == done.stdout, second.stderr
 
 
-def test_what_the_index_lacks_or_falsifies_is_reported(run: Run, built: Project, tmp_path: Path) -> None:
-    none = run("tf9.9", project=built, **offline(tmp_path, "nothing"))
+def test_a_missing_or_changed_wheel_is_reported(run: Run, tf99_project: Project, tmp_path: Path) -> None:
+    none = run("tf9.9", project=tf99_project, **offline(tmp_path, "nothing"))
     assert none.returncode == ExitCode.RUN_FAILED
     assert "tensorflow==9.9.9" in none.stderr
     make.wheel(tmp_path / "index", {"tensorflow/other.so": b"something else"})
-    false = run("tf9.9", project=built, **offline(tmp_path, "index"))
+    false = run("tf9.9", project=tf99_project, **offline(tmp_path, "index"))
     assert false.returncode == ExitCode.USAGE
     assert "does not match the lock file's hash" in false.stderr
     assert not list((tmp_path / "cache").rglob("*.whl"))
 
 
-def test_without_a_network_it_says_what_to_do(run: Run, built: Project) -> None:
+def test_an_unreachable_package_index_is_reported(run: Run, tf99_project: Project) -> None:
     nowhere = {"PIP_INDEX_URL": "http://127.0.0.1:9/simple", "PIP_FIND_LINKS": ""}
-    done = run("tf9.9", project=built, **nowhere)
+    done = run("tf9.9", project=tf99_project, **nowhere)
     assert done.returncode == ExitCode.RUN_FAILED
     assert "package index unreachable" in done.stderr
     assert "tfdet audit WHEEL" in done.stderr
 
 
-def test_a_cached_wheel_that_was_changed_is_brought_again(run: Run, built: Project, tmp_path: Path) -> None:
-    run("tf9.9", project=built, **offline(tmp_path, "index"))
+def test_a_changed_wheel_in_the_cache_is_downloaded_again(run: Run, tf99_project: Project, tmp_path: Path) -> None:
+    run("tf9.9", project=tf99_project, **offline(tmp_path, "index"))
     (cached,) = (tmp_path / "cache" / "tfdet" / "wheels").glob("*.whl")
     original = cached.read_bytes()
     cached.write_bytes(original[:-1] + b"x")
-    done = run("tf9.9", "--json", project=built, **offline(tmp_path, "index"))
+    done = run("tf9.9", "--json", project=tf99_project, **offline(tmp_path, "index"))
     assert done.returncode == ExitCode.OK, done.stderr
     assert cached.read_bytes() == original
 
 
-def test_written_audits_back_the_cells_until_the_scanner_changes(run: Run, built: Project, tmp_path: Path) -> None:
-    done = run("tf9.9", "--write", project=built, **offline(tmp_path, "index"))
+def test_written_audits_back_the_cells_until_the_scanner_changes(
+    run: Run, tf99_project: Project, tmp_path: Path
+) -> None:
+    done = run("tf9.9", "--write", project=tf99_project, **offline(tmp_path, "index"))
     assert done.returncode == ExitCode.OK, done.stderr
     assert "no kernel registrations" in done.stderr  # no CPU lock of it, and no TensorFlow in it
-    path = built.audits / "tf9.9.json"
+    path = tf99_project.audits / "tf9.9.json"
     assert json.loads(path.read_text())["registrations"] is None
 
-    def crop() -> list[dict[str, object]]:
+    def crop_cells() -> list[dict[str, object]]:
         status = subprocess.run(
             [sys.executable, "-m", "tfdet", "status", "--json", "--environment", "tf9.9"],
-            env={**os.environ, "TFDET_ROOT": str(built.root)}, capture_output=True, text=True, timeout=120,
+            env={**os.environ, "TFDET_ROOT": str(tf99_project.root)}, capture_output=True, text=True, timeout=120,
         )  # fmt: skip
         assert ("stale: matrix/audits/tf9.9.json" in status.stderr) == stale
         cells = json.loads(status.stdout)["cells"]
         return [c for c in cells if c["source"] == "crop-and-resize-backprop" and c["device"] == "gpu"]
 
     stale = False
-    cells = {cell["solution"]: cell for cell in crop()}
+    cells = {cell["solution"]: cell for cell in crop_cells()}
     assert cells["TEOD"]["backing"] == "audited"  # its message is there
     # Atomics are there too, but nobody knows whether this build registers the op for GPUs.
     assert cells["NS1"]["backing"] == "documented" and "none" not in cells
@@ -304,13 +310,13 @@ def test_written_audits_back_the_cells_until_the_scanner_changes(run: Run, built
     assert (audit["finding"], audit["reach"], audit["kernels"]) == ("order-dependent", "not established", 1)
     stale = True
     path.write_text(path.read_text().replace('"scanner": "', '"scanner": "0'))
-    cells = {cell["solution"]: cell for cell in crop()}
+    cells = {cell["solution"]: cell for cell in crop_cells()}
     assert "none" not in cells
     assert cells["NS1"]["backing"] == "documented"
 
 
 @pytest.mark.tensorflow
-def test_a_real_tensorflow_tells_its_kernels(
+def test_a_real_tensorflow_lists_its_kernel_registrations(
     tf_python: Callable[[str], Path], checkout: Project, tmp_path: Path
 ) -> None:
     registrations_of_ops = registrations._query_tensorflow(tf_python("tf2.21"), tmp_path, checkout.runtime)

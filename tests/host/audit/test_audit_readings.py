@@ -11,8 +11,8 @@ import pytest
 from tfdet.audit.strings import search
 from tfdet.verdicts.audit_findings import AuditIndex
 
-# Which builds hold a string: read on 2026-11-20 by another program than this one.
-READ_IN = {
+# {environment variable: TensorFlow versions whose build holds it}: read on 2026-11-20 by another program than this one.
+VERSIONS_WITH_VARIABLE = {
     "TF_CUDNN_DETERMINISTIC": "1.14 1.15 2.0 2.1 2.2 2.3 2.4 2.5 2.6 2.7 2.8 2.9 2.10 2.12 2.15 2.17 2.21",
     "TF_DETERMINISTIC_OPS": "2.1 2.2 2.3 2.4 2.5 2.6 2.7 2.8 2.9 2.10 2.12 2.15 2.17 2.21",
     "TF_CUDNN_USE_AUTOTUNE": "1.14 1.15 2.0 2.1 2.2 2.3 2.4 2.5 2.6 2.7 2.8 2.9 2.10 2.12 2.15 2.17 2.21",
@@ -26,7 +26,8 @@ READ_IN = {
     "TF_USE_DETERMINISTIC_SEGMENT_REDUCTIONS": "2.7 2.8 2.9 2.10 2.12 2.15 2.17 2.21",
     "TF_DETERMINISTIC_ALLOCATOR": "2.7 2.8 2.9 2.10 2.12 2.15 2.17 2.21",
 }
-REFUSES_IN = {
+# {part of an error message: versions}
+VERSIONS_WITH_MESSAGE = {
     "GPU implementation of sorted segment": "2.5 2.6 2.7 2.8 2.9 2.10 2.12 2.15 2.17 2.21",
     "CropAndResizeBackpropImage": "2.6 2.7 2.8 2.9 2.10 2.12 2.15 2.17 2.21",
     "SparseTensorDenseMatmulOp": "2.6 2.7 2.8 2.9 2.10 2.12 2.15 2.17 2.21",
@@ -39,8 +40,8 @@ REFUSES_IN = {
     "MaxPool gradient ops do not yet have": "2.8 2.9 2.10 2.12 2.15 2.17 2.21",
     "No algorithm worked!": "1.14 1.15 2.0 2.1 2.2 2.3 2.4 2.5 2.6 2.7 2.8 2.9 2.10 2.12 2.15 2.17 2.21",
 }
-LOOKED_AT = READ_IN["TF_CUDNN_USE_AUTOTUNE"].split()
-# Architectures of machine code and PTX, read by another program too.
+COMPARED_VERSIONS = VERSIONS_WITH_VARIABLE["TF_CUDNN_USE_AUTOTUNE"].split()
+# {environment: (architectures of machine code, of PTX)}, read by another program, too.
 ARCHITECTURES = {
     "tf1.14": ("35 37 52 60 61 70", "35 37 52 60 61 70"),
     "tf2.1": ("35 37 52 60 61 70", "35 37 52 60 61 70"),
@@ -51,16 +52,16 @@ ARCHITECTURES = {
 }
 
 
-@pytest.mark.parametrize("name", READ_IN)
+@pytest.mark.parametrize("name", VERSIONS_WITH_VARIABLE)
 def test_variables_are_read_where_another_program_found_them(audits: dict[str, AuditIndex], name: str) -> None:
-    versions = [v for v in LOOKED_AT if name in audits[f"tf{v}"].stored.environment_variables]
-    assert versions == READ_IN[name].split()
+    versions = [v for v in COMPARED_VERSIONS if name in audits[f"tf{v}"].stored.environment_variables]
+    assert versions == VERSIONS_WITH_VARIABLE[name].split()
 
 
-@pytest.mark.parametrize("text", REFUSES_IN)
+@pytest.mark.parametrize("text", VERSIONS_WITH_MESSAGE)
 def test_messages_are_there_where_another_program_found_them(audits: dict[str, AuditIndex], text: str) -> None:
-    versions = [v for v in LOOKED_AT if any(text in message for message in audits[f"tf{v}"].stored.messages)]
-    assert versions == REFUSES_IN[text].split()
+    versions = [v for v in COMPARED_VERSIONS if any(text in message for message in audits[f"tf{v}"].stored.messages)]
+    assert versions == VERSIONS_WITH_MESSAGE[text].split()
 
 
 @pytest.mark.parametrize("key", ARCHITECTURES)
@@ -85,13 +86,13 @@ def test_machine_code_and_ptx_of_one_architecture_do_not_contradict(audits: dict
     assert agree > 500
 
 
-DIVIDES = "tensorflow::scatter_op_gpu::Scatter(Scalar)?OpCustomKernel<(float|double), .*UpdateOp.4>"
+DIVISION_KERNELS = "tensorflow::scatter_op_gpu::Scatter(Scalar)?OpCustomKernel<(float|double), .*UpdateOp.4>"
 
 
 def test_divisions_are_read_from_machine_code_as_from_ptx(audits: dict[str, AuditIndex]) -> None:
     """Before TensorFlow 2.12 the compiler made each division a call, which machine code left unresolved."""
     for key in [key for key in audits if key.startswith("tf")]:
-        rows = [row for row in audits[key].rows if re.match(DIVIDES, row.signature)]
+        rows = [row for row in audits[key].rows if re.match(DIVISION_KERNELS, row.signature)]
         assert len(rows) >= 8, key
         assert {finding.order_dependent for row in rows for finding in row.kernel.findings} == {"yes"}, key
 

@@ -10,7 +10,7 @@ from tfdet.base.errors import EXIT_CODES, ExitCode
 from tfdet.base.paths import Project
 from tfdeterminism.trace import errors as trace
 
-TRACE = {
+TRACE_CODES = {
     "EXIT_SAME": ExitCode.OK,
     "EXIT_DIFFERS": ExitCode.CONTRADICTED,
     "EXIT_USAGE": ExitCode.USAGE,
@@ -21,8 +21,8 @@ TRACE = {
     "EXIT_INCOMPLETE": ExitCode.TRACE_INCOMPLETE,
     "EXIT_INTERRUPTED": ExitCode.INTERRUPTED,
 }
-# How the runtime's Python says a number: an exit, an error that carries one, a constant.
-GIVEN = re.compile(
+# Where the runtime's Python has an exit code: a call that exits, an error that carries the code, a constant.
+EXIT_PATTERN = re.compile(
     r"(?:sys\.exit|os\._exit|_complain|BundleError)\((\d+)|missing\([^,]+, (\d+)|^[A-Z_]+ = (\d+)  # exit code"
 )
 
@@ -34,9 +34,9 @@ def test_every_code_has_its_meaning(checkout: Project) -> None:
 
 
 def test_the_trace_has_the_same_numbers() -> None:
-    assert {name: getattr(trace, name) for name in TRACE} == TRACE
+    assert {name: getattr(trace, name) for name in TRACE_CODES} == TRACE_CODES
     numbers = {name: value for name, value in vars(trace).items() if name.isupper() and isinstance(value, int)}
-    assert numbers == TRACE, "a new code needs a row of the table"
+    assert numbers == TRACE_CODES, "a new code needs a row of the table"
 
 
 @pytest.mark.parametrize("folder", ["tfdet_probe", "tfdeterminism", "unbundle"])
@@ -45,7 +45,7 @@ def test_the_runtime_ends_with_no_other_number(checkout: Project, folder: str) -
         int(next(filter(None, match.groups())))
         for path in (checkout.runtime / folder).rglob("*.py")
         for line in path.read_text("utf-8").splitlines()
-        for match in GIVEN.finditer(line)
+        for match in EXIT_PATTERN.finditer(line)
     }
     assert folder == "tfdeterminism" or numbers, "the pattern finds none"
     assert numbers <= set(ExitCode)

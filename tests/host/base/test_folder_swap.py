@@ -12,6 +12,8 @@ import pytest
 
 from tfdet.base import folder_swap
 
+# argv: FOLDER ["no exchange"]. Replaces a folder "old" by "new" in a child that is killed at one file operation after
+# the other; prints [killed, files then, content of site.json then, files after a retry] for each.
 DRIVER = """
 import json, os, shutil, signal, sys
 from pathlib import Path
@@ -70,7 +72,7 @@ def test_a_kill_at_any_step_leaves_a_site(tmp_path: Path, how: list[str]) -> Non
         assert after_retry == ["site", "site/pages", "site/pages/new", "site/site.json"], "nothing of the dead is left"
 
 
-def test_what_another_process_makes_is_left_alone(tmp_path: Path) -> None:
+def test_a_folder_that_another_process_is_making_stays(tmp_path: Path) -> None:
     with folder_swap.replace_folder(tmp_path / "site") as part:
         own, other = part, tmp_path / ".site.4711.old"
         other.mkdir()

@@ -28,7 +28,7 @@ READERS: dict[str, Callable[[Project], object]] = {
 
 @pytest.mark.parametrize("content", [b"\n\n\xff", b"\n\n[", b"\nstrange = 1\n", b"", b"[[[", b'{"hashes": 3}'])
 @pytest.mark.parametrize("name", READERS)
-def test_a_file_of_the_matrix(tmp_path: Path, name: str, content: bytes) -> None:
+def test_an_error_in_a_file_of_the_matrix_names_file_and_line(tmp_path: Path, name: str, content: bytes) -> None:
     path = tmp_path / "matrix" / name
     path.parent.mkdir(parents=True)
     path.write_bytes(content)
@@ -45,7 +45,7 @@ def test_a_file_of_the_matrix(tmp_path: Path, name: str, content: bytes) -> None
 
 
 @pytest.mark.parametrize(("text", "line"), [("x = 1\n\nif:\n", 3), ("x = (\n", 1), ("def f():\nreturn\n", 2)])
-def test_a_program(tmp_path: Path, text: str, line: int) -> None:
+def test_a_syntax_error_in_a_program_names_file_and_line(tmp_path: Path, text: str, line: int) -> None:
     path = tmp_path / "train.py"
     path.write_text(text)
     with pytest.raises(DataError, match=re.escape(f"{path}:{line}: not Python 3: ")) as caught:

@@ -21,7 +21,7 @@ NAMES = [b"a\xff", b"\xed\xa0\x80", "é\U0001f600".encode(), b"\\udcff", b"\\\xf
 
 @pytest.mark.parametrize("name", [os.fsdecode(name) for name in NAMES])
 @pytest.mark.parametrize("ascii_only", [True, False])
-def test_json_of_any_name_is_text_that_says_it(name: str, ascii_only: bool) -> None:
+def test_json_of_any_name_is_valid_and_has_escaped_bytes(name: str, ascii_only: bool) -> None:
     encodable = name.encode("utf-8", "backslashreplace").decode()
     for text in (dump_json({name: [name]}, ascii_only=ascii_only), untrusted.to_json({name: [name]})):
         assert json.loads(text) == {encodable: [encodable]}
@@ -29,7 +29,7 @@ def test_json_of_any_name_is_text_that_says_it(name: str, ascii_only: bool) -> N
         text.encode()
 
 
-def test_an_audit_names_any_library(tmp_path: Path, checkout: Project) -> None:
+def test_an_audit_accepts_any_library_name(tmp_path: Path, checkout: Project) -> None:
     folder = tmp_path / os.fsdecode(b"p\xff")
     folder.mkdir()
     for name in (b"\xfe.so", b"a.so"):
@@ -41,7 +41,7 @@ def test_an_audit_names_any_library(tmp_path: Path, checkout: Project) -> None:
 
 
 @pytest.mark.parametrize("how", ["closed", "circle"])
-def test_what_a_folder_hides_is_reported(
+def test_an_unreadable_library_in_a_folder_is_reported(
     tmp_path: Path, checkout: Project, how: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """An unreadable library is reported, not treated as absent."""
@@ -64,7 +64,7 @@ def test_what_a_folder_hides_is_reported(
     assert any("inner" in fault for fault in target.faults), target.faults
 
 
-def test_a_folder_that_hides_all_is_reported(tmp_path: Path, checkout: Project) -> None:
+def test_a_folder_with_only_unreadable_libraries_is_reported(tmp_path: Path, checkout: Project) -> None:
     (tmp_path / "b.so").symlink_to("b.so")
     _, failed = targets.resolve(checkout, load_matrix(checkout.matrix), [str(tmp_path)])
     assert isinstance(failed[0], DataError) and "b.so" in failed[0].cause

@@ -41,7 +41,7 @@ def test_the_nearest_versions_come_first(checkout: Project) -> None:
     assert nearest("h100", ["cpu", "nvidia-a100-sxm", "nvidia-h100-80gb"]) == ["nvidia-h100-80gb"]
 
 
-def test_without_a_near_one_some_are_named() -> None:
+def test_without_a_near_name_the_known_ones_are_listed() -> None:
     assert unknown_name_error("dish", "xyz", ["soup", "salad", "soup"]).advice == "Known: salad, soup"
 
 

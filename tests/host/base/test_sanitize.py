@@ -25,6 +25,7 @@ NASTY = f"safe{HIDDEN}gnp.exe"
 
 
 def is_clean(text: str) -> bool:
+    """Return whether the text has no control, format, private or unassigned character except newline and tab."""
     bad = {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}
     return not [c for c in text if (unicodedata.category(c) in bad and c not in "\n\t") or c in HIDDEN]
 
@@ -41,7 +42,7 @@ def test_every_hidden_character_is_shown_and_no_other_changed() -> None:
         assert escape_hidden(text) == text
 
 
-def test_json_says_the_same() -> None:
+def test_escaped_json_decodes_to_the_same_value() -> None:
     value = {"text": NASTY, "more": ["ü", "\ud800", "\x7f"]}
     text = escape_json(json.dumps(value, ensure_ascii=False))
     assert is_clean(text)
@@ -58,7 +59,7 @@ def test_the_console_writes_nothing_hidden(capsys: pytest.CaptureFixture[str]) -
     assert printed.count("\\u202e") == 3 and is_clean(printed)
 
 
-def test_a_table_has_room_for_what_it_shows(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_table_is_as_wide_as_its_escaped_text(capsys: pytest.CaptureFixture[str]) -> None:
     table = terminal_lists.FactTable("one", "two")
     table.add(NASTY * 3, "word")
     console.out().print(table)
@@ -68,7 +69,7 @@ def test_a_table_has_room_for_what_it_shows(capsys: pytest.CaptureFixture[str]) 
 
 
 @pytest.mark.parametrize("command", [["show", "tf2.0", "bias-add-backprop"], ["status"], ["status", "--json"]])
-def test_a_record_hides_nothing(
+def test_hidden_characters_of_a_record_are_escaped(
     copy: Project, record_line: Callable[..., bytes], monkeypatch: pytest.MonkeyPatch, command: list[str]
 ) -> None:
     error = {"kind": "raises", "type": NASTY, "message": NASTY, "where": NASTY, "output": NASTY}
@@ -80,7 +81,7 @@ def test_a_record_hides_nothing(
     assert "\\u202e" in done.stdout or command[0] == "status"
 
 
-def test_a_trace_hides_nothing() -> None:
+def test_hidden_characters_of_a_trace_are_escaped() -> None:
     page = locate_page.html(
         locate.LocateResult.model_construct(result="same", first_step=None, culprits=[], verdict=NASTY)
     )
@@ -89,6 +90,6 @@ def test_a_trace_hides_nothing() -> None:
     assert shown_by_diff(f"{NASTY}\x1b[2J\t.") == "safe" + "?" * 9 + HIDDEN[9:11] + "?gnp.exe?[2J\t."
 
 
-def test_a_word_within_a_line_begins_no_line_of_its_own() -> None:
+def test_escape_line_escapes_newlines_and_shortens() -> None:
     assert escape_line("a\nb\tc\x1b[2J\u202ed") == "a\\x0ab\\x09c\\x1b[2J\\u202ed"
     assert len(escape_line("x" * 10_000)) < 250

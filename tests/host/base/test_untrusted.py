@@ -73,7 +73,7 @@ def test_sizes_are_bounded(tmp_path: Path) -> None:
         next(lines)
 
 
-def test_what_is_wrong_is_reported_with_its_line(tmp_path: Path) -> None:
+def test_an_error_in_json_is_reported_with_its_line(tmp_path: Path) -> None:
     path = tmp_path / "file"
     for content, message in ((b"{\n\xff", ":2: not JSON: byte 0xff"), (b"{\n1}", ":2: not JSON: Expecting"),
                              (b'{"a": 1, "a": 2}', "'a' occurs twice"), (b"[" * 100_000, "nested too deeply"),
@@ -85,7 +85,7 @@ def test_what_is_wrong_is_reported_with_its_line(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("pair", ["[]", ('{"a":', "}")])
-def test_depth_is_bounded_whatever_the_width(pair: tuple[str, str]) -> None:
+def test_the_depth_of_json_is_bounded_whatever_its_width(pair: tuple[str, str]) -> None:
     opening, closing = pair
 
     def nested(depth: int) -> str:
@@ -127,11 +127,11 @@ def test_a_file_is_written_whole_or_the_reason_is_reported(tmp_path: Path) -> No
     assert (tmp_path / "pipe").is_fifo() and len(list(tmp_path.iterdir())) == 2
 
 
-def test_links_in_a_circle_have_a_path(tmp_path: Path) -> None:
+def test_a_circular_link_resolves_to_itself(tmp_path: Path) -> None:
     assert resolve(loop(tmp_path / "loop")) == tmp_path / "loop"
 
 
-def test_no_path_is_resolved_in_another_way(checkout: Project) -> None:
+def test_src_never_calls_path_resolve(checkout: Project) -> None:
     """In Python 3.11 and 3.12 Path.resolve() raises RuntimeError for circular links."""
     code = "".join(path.read_text("utf-8") for path in checkout.root.joinpath("src").rglob("*.py"))
     assert not re.findall(r"(?<!\bmerge)\.resolve\(\)", code)  # of a Path: a merge of records has such a method too

@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from bundle_builders import FILES, PART, make, random_bytes, unbundle, write_script
+from bundle_builders import FILES, PART, make_bundle, random_bytes, unbundle, write_script
 from typer.testing import CliRunner
 
 from tfdet.base.errors import UsageError
@@ -20,28 +20,28 @@ from tfdet.cli.main import app
 from tfdet.engines.interpreters import find_python
 
 
-def test_what_is_compiled_where_it_runs_is_in_no_bundle(checkout: Project, tmp_path: Path) -> None:
+def test_an_environment_with_a_package_to_compile_has_no_bundle(checkout: Project, tmp_path: Path) -> None:
     done = CliRunner().invoke(app, ["bundle", "tf2.0-horovod", "--device", "cpu", "--out", str(tmp_path / "carried")])
     assert isinstance(done.exception, UsageError)
     assert not (tmp_path / "carried").exists()
 
 
 def test_the_same_files_give_the_same_bytes(tmp_path: Path) -> None:
-    first, two = make(tmp_path / "one"), make(tmp_path / "two")
+    first, two = make_bundle(tmp_path / "one"), make_bundle(tmp_path / "two")
     assert [p.name for p in sorted(first.iterdir())] == [p.name for p in sorted(two.iterdir())]
     for path in first.iterdir():
         assert path.read_bytes() == (two / path.name).read_bytes(), path.name
 
 
 def test_parts_are_no_larger_than_asked(tmp_path: Path) -> None:
-    sizes = [path.stat().st_size for path in sorted(make(tmp_path).glob("*.part-*"))]
+    sizes = [path.stat().st_size for path in sorted(make_bundle(tmp_path).glob("*.part-*"))]
     assert len(sizes) == 5
     assert set(sizes[:-1]) == {PART}
     assert 0 < sizes[-1] <= PART
 
 
-def test_what_was_packed_is_unpacked(tmp_path: Path) -> None:
-    bundle = make(tmp_path)
+def test_unpacked_files_equal_the_packed_ones(tmp_path: Path) -> None:
+    bundle = make_bundle(tmp_path)
     done = unbundle(bundle, "unpack")
     assert done.returncode == 0, done.stderr
     into = Path(done.stdout.strip())
@@ -59,13 +59,13 @@ def test_every_python_from_3_6_on_unpacks(tmp_path: Path, minor: str) -> None:
     python = find_python(minor)
     if python is None:
         pytest.skip(f"no CPython {minor} here")
-    bundle = make(tmp_path)
+    bundle = make_bundle(tmp_path)
     done = unbundle(bundle, python=[str(python), str(bundle / "unbundle.py"), "unpack"])
     assert done.returncode == 0, done.stderr
     assert Path(done.stdout.strip(), FILES[0].path).read_bytes() == FILES[0].source
 
 
-def test_blanked_spans_are_zeros(tmp_path: Path) -> None:
+def test_spans_of_an_entry_are_replaced_by_zeros(tmp_path: Path) -> None:
     source = tmp_path / "library.so"
     source.write_bytes(random_bytes(1000))
     entry = Entry("library.so", source, spans=((100, 200), (900, 1000)))
@@ -75,13 +75,13 @@ def test_blanked_spans_are_zeros(tmp_path: Path) -> None:
 
 
 def test_a_finished_member_is_not_compressed_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    make(tmp_path / "one")
+    make_bundle(tmp_path / "one")
     monkeypatch.setattr("lzma.compress", lambda *a, **k: pytest.fail("compressed again"))
     shutil.move(tmp_path / "one" / "cache", tmp_path / "cache")
     assert pack.compress(FILES, tmp_path / "cache", lambda size: None)
 
 
-def test_members_are_cut_and_gathered(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_large_files_are_split_and_small_ones_joined_into_members(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pack, "MAX_MEMBER_BYTES", 1000)
     entries = [
         Entry("a", random_bytes(400)),
@@ -94,13 +94,13 @@ def test_members_are_cut_and_gathered(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_bundle_of_another_schema_is_refused(tmp_path: Path) -> None:
-    done = unbundle(make(tmp_path, schema=2), "doctor")
+    done = unbundle(make_bundle(tmp_path, schema=2), "doctor")
     assert done.returncode == 2
     assert "the bundle has schema 2, expected 1" in done.stderr
 
 
-def test_what_a_killed_run_left_is_gone_after_the_next(tmp_path: Path) -> None:
-    bundle = make(tmp_path)
+def test_leftovers_of_a_killed_run_are_removed_by_the_next(tmp_path: Path) -> None:
+    bundle = make_bundle(tmp_path)
     checksum = json.loads((bundle / "manifest.json").read_text())["checksum"]
     leftover = bundle / f"unpacked-{checksum[:12]}.unpacking-abc"
     leftover.mkdir()
@@ -109,8 +109,8 @@ def test_what_a_killed_run_left_is_gone_after_the_next(tmp_path: Path) -> None:
     assert [path.name for path in bundle.iterdir() if path.is_dir()] == [f"unpacked-{checksum[:12]}"]
 
 
-def test_a_folder_of_somebody_else_is_left_alone(tmp_path: Path) -> None:
-    bundle = make(tmp_path)
+def test_a_target_folder_with_other_files_is_refused(tmp_path: Path) -> None:
+    bundle = make_bundle(tmp_path)
     own_folder = tmp_path / "mine"
     own_folder.mkdir()
     (own_folder / "work").write_text("work")
@@ -124,7 +124,7 @@ def test_an_older_python_is_reported(tmp_path: Path, version: tuple[int, int, in
     """vermin (scripts/test) checks that an old Python can parse the file at all."""
     script = str(write_script(tmp_path))
     start = f"import sys; sys.version_info = {version}; exec(compile(open({script!r}).read(), 'unbundle.py', 'exec'))"
-    done = unbundle(make(tmp_path), python=[sys.executable, "-c", start])
+    done = unbundle(make_bundle(tmp_path), python=[sys.executable, "-c", start])
     assert done.returncode == 3
     assert f"this is Python {version[0]}.{version[1]}; unbundle.py needs CPython 3.6 or later" in done.stderr
     assert len(done.stderr.splitlines()) == 2

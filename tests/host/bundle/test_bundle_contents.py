@@ -41,7 +41,8 @@ def test_a_stub_module_says_what_is_missing() -> None:
         names["__getattr__"]("__path__")
 
 
-SITE = {
+# {file of site-packages that a bundle leaves out: the reason that is listed}
+LEFT_OUT = {
     "tensorflow/include/a.h": "headers and static libraries",
     "tensorflow/lib.a": "headers and static libraries",
     "numpy/core/tests/test_a.py": "tests of packages",
@@ -62,8 +63,9 @@ PLUGIN = "tensorflow/python/profiler/internal/_pywrap_profiler_plugin.so"
 
 
 @pytest.fixture
-def site(tmp_path: Path) -> Path:
-    for name in [*SITE, *KEPT, PLUGIN]:
+def site_packages(tmp_path: Path) -> Path:
+    """Return a folder of installed packages with the files of LEFT_OUT, KEPT and PLUGIN."""
+    for name in [*LEFT_OUT, *KEPT, PLUGIN]:
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(name)
     return tmp_path
@@ -73,15 +75,15 @@ def paths(entries: list[Entry]) -> set[str]:
     return {entry.path.removeprefix("site/") for entry in entries}
 
 
-def test_left_out_files_are_listed(site: Path) -> None:
-    contents = site_contents(site, TrimOptions())
+def test_left_out_files_are_listed(site_packages: Path) -> None:
+    contents = site_contents(site_packages, TrimOptions())
     assert paths(contents.entries) == {*KEPT, PLUGIN.replace(".so", ".py")}
-    assert set(contents.left_out) == set(SITE.values())
+    assert set(contents.left_out) == set(LEFT_OUT.values())
     assert (contents.stubbed, contents.from_host, contents.trimmed) == (["_pywrap_profiler_plugin"], [], [])
 
 
-def test_stubs_and_the_hosts_own(site: Path) -> None:
-    contents = site_contents(site, TrimOptions(None, ("cusolver", "cusparse", "cudnn-adv"), ("cublas",)))
+def test_stubbed_libraries_and_libraries_of_the_host(site_packages: Path) -> None:
+    contents = site_contents(site_packages, TrimOptions(None, ("cusolver", "cusparse", "cudnn-adv"), ("cublas",)))
     assert contents.from_host == ["libcublas.so.12", "libcublasLt.so.12"]
     assert set(contents.stubbed) == {
         "_pywrap_profiler_plugin", "libcusolver.so.11", "libcusparse.so.12", "cudnn-adv"
@@ -91,7 +93,7 @@ def test_stubs_and_the_hosts_own(site: Path) -> None:
     assert by_path["site/nvidia/cusolver/lib/libcusolver.so.11"].source == stub.shared_library("libcusolver.so.11")
 
 
-def test_names_that_cannot_be() -> None:
+def test_invalid_options_are_refused() -> None:
     for choice in (("cudart",), ()), (("cufft",), ("cufft",)), ((), ("nccl",)):
         with pytest.raises(UsageError):
             TrimOptions(None, *choice)
@@ -118,7 +120,7 @@ def test_names_that_cannot_be() -> None:
         (["tf2.21", "--use-host-libraries", "cublast"], "cublas"),
     ],
 )
-def test_wrong_usage_is_reported_before_anything_is_brought(
+def test_wrong_usage_is_reported_before_any_download(
     checkout: Project, tmp_path: Path, arguments: list[str], message: str
 ) -> None:
     done = subprocess.run(
@@ -141,7 +143,7 @@ def test_a_folder_with_other_files_is_not_written_into(checkout: Project, tmp_pa
     assert "contains other files (thesis.tex)" in done.stderr
 
 
-def test_the_most_valuable_cells_come_first(checkout: Project) -> None:
+def test_confirmed_sources_and_their_solutions_are_planned_first(checkout: Project) -> None:
     matrix = load_matrix(checkout.matrix)
     cells = [c for c in make_plan(matrix, "tf2.21", by_priority=True)["cells"] if c["device"] == "gpu"]
     order = [(c["source"], c["solution"]) for c in sorted(cells, key=lambda c: c["rank"])]
@@ -152,7 +154,7 @@ def test_the_most_valuable_cells_come_first(checkout: Project) -> None:
     assert all("rank" not in c for c in make_plan(matrix, "tf2.21")["cells"])
 
 
-def test_the_runtime_goes_along_whole(checkout: Project) -> None:
+def test_a_bundle_contains_the_whole_runtime(checkout: Project) -> None:
     """enable_determinism() requires known.json, so a bundle must contain it."""
     order = build.BundleSpec("tf2.21")
     carried = {entry.path for entry in build._tool_entries(checkout, load_matrix(checkout.matrix), order)}
@@ -162,12 +164,12 @@ def test_the_runtime_goes_along_whole(checkout: Project) -> None:
 
 
 @pytest.mark.parametrize("option", [{"capability": (9, 0)}, {"stubs": ("cufft",)}, {"host_libraries": ("cublas",)}])
-def test_a_host_with_the_framework_needs_no_library(option: dict[str, Any]) -> None:
+def test_host_packages_exclude_options_about_libraries(option: dict[str, Any]) -> None:
     with pytest.raises(UsageError, match="--host-packages cannot be combined"):
         TrimOptions(host_packages=True, **option)
 
 
-def test_what_a_host_has_itself_is_named_and_stays(checkout: Project) -> None:
+def test_packages_of_the_host_are_listed_and_not_bundled(checkout: Project) -> None:
     environment = load_matrix(checkout.matrix).environment("torch2.11")
     order = build.BundleSpec("torch2.11", trim=TrimOptions(host_packages=True))
     named = build._locked_host_packages(checkout, environment, order)

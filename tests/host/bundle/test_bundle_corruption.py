@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from bundle_builders import assert_nothing_left, make, unbundle, with_change, write_manifest
+from bundle_builders import change_manifest, is_nothing_unpacked, make_bundle, unbundle, write_manifest
 
 
 def flip(path: Path) -> None:
@@ -39,8 +39,10 @@ def append(path: Path) -> None:
         (append, "part-02 has 2049 bytes, not 2048: extended?"),
     ],
 )
-def test_a_harmed_part_is_named_and_nothing_stays(tmp_path: Path, harm: Callable[[Path], None], message: str) -> None:
-    bundle = make(tmp_path)
+def test_a_damaged_part_is_named_and_nothing_is_left(
+    tmp_path: Path, harm: Callable[[Path], None], message: str
+) -> None:
+    bundle = make_bundle(tmp_path)
     harm(bundle / "tf2.21-gpu.part-02")
     for command in ("unpack", "doctor"):
         done = unbundle(bundle, command)
@@ -48,11 +50,11 @@ def test_a_harmed_part_is_named_and_nothing_stays(tmp_path: Path, harm: Callable
         assert message in done.stderr + done.stdout
         assert "Copy this part here again." in done.stderr + done.stdout
         assert "part-01" not in done.stderr + done.stdout
-    assert assert_nothing_left(bundle)
+    assert is_nothing_unpacked(bundle)
 
 
-def test_swapped_parts_are_named_both(tmp_path: Path) -> None:
-    bundle = make(tmp_path)
+def test_both_of_two_swapped_parts_are_named(tmp_path: Path) -> None:
+    bundle = make_bundle(tmp_path)
     first, two = bundle / "tf2.21-gpu.part-01", bundle / "tf2.21-gpu.part-02"
     first.rename(bundle / "x")
     two.rename(first)
@@ -61,12 +63,12 @@ def test_swapped_parts_are_named_both(tmp_path: Path) -> None:
     assert done.returncode == 2
     assert "part-01 holds the content of tf2.21-gpu.part-02: swapped?" in done.stderr
     assert "part-02 holds the content of tf2.21-gpu.part-01: swapped?" in done.stderr
-    assert assert_nothing_left(bundle)
+    assert is_nothing_unpacked(bundle)
 
 
 @pytest.mark.parametrize("content", [b"", b"{}", b"[]", b"\xff", b'{"schema":1,"checksum":"0"}', None])
-def test_a_harmed_manifest(tmp_path: Path, content: bytes | None) -> None:
-    bundle = make(tmp_path)
+def test_a_damaged_manifest_is_refused(tmp_path: Path, content: bytes | None) -> None:
+    bundle = make_bundle(tmp_path)
     if content is None:
         (bundle / "manifest.json").unlink()
     else:
@@ -78,8 +80,8 @@ def test_a_harmed_manifest(tmp_path: Path, content: bytes | None) -> None:
 
 
 @pytest.mark.parametrize("name", ["../out", "/tmp/tfdet-out", "a/../../out", "a//b", "", ".", "a\\..\\b", "a/\0"])
-def test_no_file_leads_out_of_the_folder(tmp_path: Path, name: str) -> None:
-    bundle = with_change(make(tmp_path), lambda content: content["files"][2].update(path=name))
+def test_a_path_that_leads_out_of_the_folder_is_refused(tmp_path: Path, name: str) -> None:
+    bundle = change_manifest(make_bundle(tmp_path), lambda content: content["files"][2].update(path=name))
     before = sorted(tmp_path.rglob("*"))
     done = unbundle(bundle, "unpack")
     assert done.returncode == 2
@@ -95,17 +97,21 @@ def test_no_file_leads_out_of_the_folder(tmp_path: Path, name: str) -> None:
         lambda content: content["members"][0]["pieces"][0].__setitem__(2, 7),
     ],
 )
-def test_a_manifest_that_does_not_fit_its_parts(tmp_path: Path, change: Callable[[dict[str, Any]], object]) -> None:
-    bundle = with_change(make(tmp_path), change)
+def test_a_manifest_that_contradicts_its_parts_is_refused(
+    tmp_path: Path, change: Callable[[dict[str, Any]], object]
+) -> None:
+    bundle = change_manifest(make_bundle(tmp_path), change)
     done = unbundle(bundle, "unpack")
     assert (done.returncode, len(done.stderr.strip().splitlines()[-2:])) == (2, 2), done.stderr
     assert "Traceback" not in done.stderr
-    assert assert_nothing_left(bundle)
+    assert is_nothing_unpacked(bundle)
 
 
-ODD = [None, True, -1, 0, 1, 2**31, 2**40, 2**63, 10**400, 0.5, float("inf"), float("nan"), "", "x", "-1", "x" * 5000,
-       "a/b", "../x", "/dev/zero", ".", "a\0b", "a\nb", "\x1b[2J", "\ud800", "\u202ea", "9" * 5000, [], [[]], [None],
-       ["\x1b[2J"], ["../x"], [1, 2], [-1, 0, 1], [0, 2**40, 1], [0, 0, 2**40], {}, {"name": "x"}]  # fmt: skip
+ODD_VALUES = [
+    *(None, True, -1, 0, 1, 2**31, 2**40, 2**63, 10**400, 0.5, float("inf"), float("nan"), "", "x", "-1", "x" * 5000),
+    *("a/b", "../x", "/dev/zero", ".", "a\0b", "a\nb", "\x1b[2J", "\ud800", "\u202ea", "9" * 5000, [], [[]], [None]),
+    *(["\x1b[2J"], ["../x"], [1, 2], [-1, 0, 1], [0, 2**40, 1], [0, 0, 2**40], {}, {"name": "x"}),
+]
 
 
 def paths_of(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
@@ -120,7 +126,7 @@ def mutants(content: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield manifests with one field missing, one list entry duplicated, or one value replaced by an odd one."""
     removed, duplicated = object(), object()
     for path in paths_of(content):
-        for odd in (removed, duplicated, *ODD):
+        for odd in (removed, duplicated, *ODD_VALUES):
             mutant = copy.deepcopy(content)
             holder = mutant
             for key in path[:-1]:
@@ -138,11 +144,11 @@ def out_of_time(number: int, frame: object) -> None:
     raise TimeoutError
 
 
-def test_no_manifest_with_a_right_checksum_is_a_traceback(
+def test_no_changed_manifest_with_a_right_checksum_raises(
     gpu_host: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Unpacking reports an error, or the result is what the manifest describes."""
-    bundle = make(tmp_path)
+    bundle = make_bundle(tmp_path)
     monkeypatch.setattr(gpu_host.sys, "stderr", io.StringIO())
     monkeypatch.setattr(gpu_host, "command_output", lambda command: "")
     signal.signal(signal.SIGALRM, out_of_time)
@@ -185,18 +191,18 @@ def test_no_manifest_with_a_right_checksum_is_a_traceback(
     ],
 )
 @pytest.mark.parametrize("command", ["doctor", "unpack", "run"])
-def test_a_lying_manifest_ends_at_once(
+def test_a_manifest_that_declares_false_sizes_is_refused_at_once(
     tmp_path: Path, change: Callable[[dict[str, Any]], object], command: str
 ) -> None:
-    bundle = with_change(make(tmp_path), change)
+    bundle = change_manifest(make_bundle(tmp_path), change)
     (tmp_path / "secret").write_text("of the caller")
     done = unbundle(bundle, command, timeout=20)
     assert (done.returncode, len(done.stderr.splitlines())) == (2, 2), done.stderr
-    assert assert_nothing_left(bundle)
+    assert is_nothing_unpacked(bundle)
 
 
-def test_a_manifest_nested_too_deeply(tmp_path: Path) -> None:
-    bundle = make(tmp_path)
+def test_a_manifest_nested_too_deeply_is_refused(tmp_path: Path) -> None:
+    bundle = make_bundle(tmp_path)
     (bundle / "manifest.json").write_text('{"parts":' * 100_000)
     done = unbundle(bundle, "unpack", timeout=20)
     assert (done.returncode, "manifest.json is damaged" in done.stderr) == (2, True), done.stderr
@@ -217,8 +223,8 @@ def sparse(path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["tf2.21-gpu.part-02", "manifest.json"])
 @pytest.mark.parametrize("create", [zeros, link, os.mkfifo, Path.mkdir, sparse])
-def test_what_is_no_plain_file_is_not_read(tmp_path: Path, name: str, create: Callable[[Path], None]) -> None:
-    bundle = make(tmp_path)
+def test_a_part_that_is_no_regular_file_is_not_read(tmp_path: Path, name: str, create: Callable[[Path], None]) -> None:
+    bundle = make_bundle(tmp_path)
     (bundle / name).unlink()
     create(bundle / name)
     for command in ("doctor", "unpack"):
@@ -227,9 +233,11 @@ def test_what_is_no_plain_file_is_not_read(tmp_path: Path, name: str, create: Ca
         assert (done.returncode, name in output, "Traceback" in output) == (2, True, False), output
 
 
-def test_more_than_is_declared_is_not_written(gpu_host: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_more_than_the_declared_bytes_are_written(
+    gpu_host: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(gpu_host, "DISK_MARGIN", 0)
-    bundle = make(tmp_path, disk=100)
+    bundle = make_bundle(tmp_path, disk=100)
     with pytest.raises(gpu_host.BundleError, match="more than the manifest declares"):
         gpu_host.unpack(gpu_host.Bundle(str(bundle)), str(tmp_path / "into"))
     assert not list(tmp_path.glob("into*/"))

@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from bundle_builders import make
+from bundle_builders import make_bundle
 
 
-def fault(script: Any, bundle: Path, device: str = "gpu") -> tuple[int, str, str]:
+def start_error(script: Any, bundle: Path, device: str = "gpu") -> tuple[int, str, str]:
     """Return the (code, cause, advice) that a run on this host ends with; (0, "", "") if it would begin."""
     try:
         script.require(script.checks(script.Bundle(str(bundle)), device))
@@ -22,8 +22,8 @@ def fault(script: Any, bundle: Path, device: str = "gpu") -> tuple[int, str, str
     return 0, "", ""
 
 
-def test_a_host_that_has_all(gpu_host: Any, tmp_path: Path) -> None:
-    assert fault(gpu_host, make(tmp_path)) == (0, "", "")
+def test_a_suitable_host_has_no_error(gpu_host: Any, tmp_path: Path) -> None:
+    assert start_error(gpu_host, make_bundle(tmp_path)) == (0, "", "")
 
 
 @pytest.mark.parametrize(
@@ -37,12 +37,12 @@ def test_a_host_that_has_all(gpu_host: Any, tmp_path: Path) -> None:
         ("query_gpus", lambda: None, 4, "driver: no working NVIDIA driver"),
     ],
 )
-def test_a_host_that_lacks_something(
+def test_a_missing_requirement_of_the_host_is_reported(
     gpu_host: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, value: object, code: int, cause: str
 ) -> None:
     owner, _, attribute = name.rpartition(".")
     monkeypatch.setattr(getattr(gpu_host, owner) if owner else gpu_host, attribute, value)
-    error = fault(gpu_host, make(tmp_path))
+    error = start_error(gpu_host, make_bundle(tmp_path))
     assert error[0] == code
     assert cause in error[1]
     assert error[2]
@@ -58,7 +58,7 @@ def test_a_host_that_lacks_something(
         ("580.1", [("B200", (10, 0), 16384)], "B200 (10.0, 16 GiB); the bundle holds code for 9.0 only"),
     ],
 )
-def test_a_driver_or_a_gpu_that_does_not_fit(
+def test_an_unsuitable_driver_or_gpu_is_reported(
     gpu_host: Any,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -68,7 +68,7 @@ def test_a_driver_or_a_gpu_that_does_not_fit(
 ) -> None:
     detected = [gpu_host.Gpu(*gpu) for gpu in gpus]
     monkeypatch.setattr(gpu_host, "query_gpus", lambda: gpu_host.Nvidia(driver, detected))
-    error = fault(gpu_host, make(tmp_path))
+    error = start_error(gpu_host, make_bundle(tmp_path))
     assert (error[0], cause in error[1]) == (4, True), error
 
 
@@ -88,7 +88,7 @@ esac
         ("*compute_cap*", "450.80.02", [("Tesla V100-SXM2-16GB", None, 16160)]),
     ],
 )
-def test_what_nvidia_smi_lists(
+def test_the_output_of_nvidia_smi_is_parsed(
     script: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, refused: str, driver: str, gpus: list[Any]
 ) -> None:
     smi = tmp_path / "nvidia-smi"
@@ -98,28 +98,28 @@ def test_what_nvidia_smi_lists(
     assert script.query_gpus() == (driver, [script.Gpu(*gpu) for gpu in gpus])
 
 
-def test_no_nvidia_smi_is_no_driver(script: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_nvidia_smi_there_is_no_driver(script: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     assert script.query_gpus() is None
 
 
-def test_a_gpu_whose_capability_is_unknown_is_left_to_the_run(
+def test_a_gpu_of_unknown_compute_capability_is_accepted(
     gpu_host: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(gpu_host, "query_gpus", lambda: gpu_host.Nvidia("580.1", [gpu_host.Gpu("V100", None, 16384)]))
-    assert fault(gpu_host, make(tmp_path)) == (0, "", "")
+    assert start_error(gpu_host, make_bundle(tmp_path)) == (0, "", "")
 
 
-def test_a_bundle_for_the_cpu_is_none_for_a_gpu(gpu_host: Any, tmp_path: Path) -> None:
-    bundle = make(tmp_path, device="cpu", compute_capability=None)
-    assert fault(gpu_host, bundle)[0] == 4
-    assert fault(gpu_host, bundle, "cpu")[0] == 0
+def test_a_bundle_for_the_cpu_is_refused_for_a_gpu(gpu_host: Any, tmp_path: Path) -> None:
+    bundle = make_bundle(tmp_path, device="cpu", compute_capability=None)
+    assert start_error(gpu_host, bundle)[0] == 4
+    assert start_error(gpu_host, bundle, "cpu")[0] == 0
 
 
 def test_too_little_disk_is_reported_before_anything_is_written(
     gpu_host: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    bundle = make(tmp_path)
+    bundle = make_bundle(tmp_path)
     monkeypatch.setattr(gpu_host.shutil, "disk_usage", lambda path: type("Usage", (), {"free": 1 << 20}))
     with pytest.raises(gpu_host.BundleError) as caught:
         gpu_host.unpack(gpu_host.Bundle(str(bundle)), str(tmp_path / "into"))
@@ -136,15 +136,17 @@ def test_a_disk_that_fills_up_leaves_nothing_half_unpacked(
     monkeypatch.setattr(gpu_host, "write_piece", full)
     into = tmp_path / "into"
     with pytest.raises(gpu_host.BundleError) as caught:
-        gpu_host.unpack(gpu_host.Bundle(str(make(tmp_path))), str(into))
+        gpu_host.unpack(gpu_host.Bundle(str(make_bundle(tmp_path))), str(into))
     assert (caught.value.code, "no space left" in caught.value.cause) == (3, True)
     assert not list(tmp_path.glob("into*/"))
 
 
-def test_the_hosts_own_libraries(gpu_host: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_libraries_of_the_host_are_linked_by_version(
+    gpu_host: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """An exact name is preferred; another major version is linked under TensorFlow's name, with a message."""
     required = ["libcublas.so.12", "libcudnn.so.9", "libcudnn_adv.so.9"]
-    bundle = gpu_host.Bundle(str(make(tmp_path, host_libraries=required)))
+    bundle = gpu_host.Bundle(str(make_bundle(tmp_path, host_libraries=required)))
     folder = tmp_path / "cuda"
     folder.mkdir()
     monkeypatch.setattr(gpu_host, "library_folders", lambda bundle: [str(folder)])
@@ -161,10 +163,12 @@ def test_the_hosts_own_libraries(gpu_host: Any, tmp_path: Path, monkeypatch: pyt
     assert not Path(folders[0]).exists()
 
 
-def test_the_hosts_own_packages(gpu_host: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_versions_of_the_hosts_packages_are_checked(
+    gpu_host: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The framework's version must match the environment; records state other versions that do not match."""
     required = ["torch==2.11.0", "numpy==2.5.5", "sympy==1.14.0"]
-    bundle = gpu_host.Bundle(str(make(tmp_path, host_packages=required)))
+    bundle = gpu_host.Bundle(str(make_bundle(tmp_path, host_packages=required)))
     installed = {"torch": "2.10.0+cu130", "numpy": "2.5.2"}
     monkeypatch.setattr(gpu_host, "host_packages", lambda bundle: installed)
     check = gpu_host.check_host_packages(bundle)
@@ -176,13 +180,13 @@ def test_the_hosts_own_packages(gpu_host: Any, tmp_path: Path, monkeypatch: pyte
     assert gpu_host.check_host_packages(bundle).detail == "torch is not here, the environment has 2.11.0"
 
 
-def test_the_host_is_asked_for_its_packages(gpu_host: Any, tmp_path: Path) -> None:
-    bundle = gpu_host.Bundle(str(make(tmp_path, host_packages=["pytest==1.0", "no-such-package==1.0"])))
+def test_installed_packages_of_the_host_are_listed(gpu_host: Any, tmp_path: Path) -> None:
+    bundle = gpu_host.Bundle(str(make_bundle(tmp_path, host_packages=["pytest==1.0", "no-such-package==1.0"])))
     assert gpu_host.host_packages(bundle) == {"pytest": pytest.__version__}
 
 
 @pytest.mark.parametrize("start", ["START", "OWN_SITE"])
-def test_folders_where_somebody_stands_are_no_packages(script: Any, tmp_path: Path, start: str) -> None:
+def test_folders_of_the_working_directory_are_not_importable(script: Any, tmp_path: Path, start: str) -> None:
     """TensorFlow checks whether `jax` is importable; the working folder must not provide it."""
     (tmp_path / "runtime").mkdir()
     (tmp_path / "runtime" / "tfdet_probe.py").write_text("import importlib.util as u; print(u.find_spec('a_folder'))\n")
@@ -195,7 +199,7 @@ def test_folders_where_somebody_stands_are_no_packages(script: Any, tmp_path: Pa
     assert done.stdout == "None\n", done.stderr
 
 
-def test_who_shares_a_gpu_leaves_the_busy_streams_out(script: Any) -> None:
+def test_options_for_a_shared_gpu_are_parsed_by_the_probe(script: Any) -> None:
     """The probe's own parser accepts the options that unbundle.py passes."""
     from tfdet_probe.__main__ import _parse
 

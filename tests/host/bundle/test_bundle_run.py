@@ -44,7 +44,8 @@ def without_network() -> list[str]:
     return []
 
 
-def at_home(project: Project, arguments: list[str], folder: Path) -> None:
+def run_at_home(project: Project, arguments: list[str], folder: Path) -> None:
+    """Run `python -m ...` on the machine with network."""
     done = subprocess.run(
         [sys.executable, "-m", *arguments],
         cwd=folder, env={**os.environ, "TFDET_ROOT": str(project.root)}, capture_output=True, text=True, timeout=600,
@@ -52,7 +53,8 @@ def at_home(project: Project, arguments: list[str], folder: Path) -> None:
     assert done.returncode == 0, done.stderr
 
 
-def at_host(arguments: list[str], folder: Path) -> subprocess.CompletedProcess[str]:
+def run_at_host(arguments: list[str], folder: Path) -> subprocess.CompletedProcess[str]:
+    """Run the command on the machine without network, in an almost empty environment."""
     python = find_python(arguments[0].removeprefix("python"))
     assert python is not None
     nowhere = dict.fromkeys(("http_proxy", "https_proxy"), "http://127.0.0.1:9")
@@ -63,7 +65,7 @@ def at_host(arguments: list[str], folder: Path) -> subprocess.CompletedProcess[s
     )  # fmt: skip
 
 
-def untrimmed(project: Project, python: Path, out: Path) -> list[Record]:
+def run_untrimmed(project: Project, python: Path, out: Path) -> list[Record]:
     """Run the same cells in a virtual environment of the same, untrimmed packages; return the records."""
     plan = write_plan(load_matrix(project.matrix), "tf1.14", out.with_suffix(".plan"))
     suite = str(project.suite("tensorflow"))
@@ -79,7 +81,9 @@ def untrimmed(project: Project, python: Path, out: Path) -> list[Record]:
 
 @weekly.on_day(3)
 @pytest.mark.tensorflow
-def test_the_guide(copy: Project, tf_python: Callable[[str], Path], tmp_path: Path) -> None:
+def test_the_guides_commands_run_without_network(
+    copy: Project, tf_python: Callable[[str], Path], tmp_path: Path
+) -> None:
     python = tf_python("tf1.14")  # skips where there is no CPython for it
     shutil.rmtree(copy.evidence)
     home, host = tmp_path / "home", tmp_path / "host"
@@ -89,11 +93,11 @@ def test_the_guide(copy: Project, tf_python: Callable[[str], Path], tmp_path: Pa
         if machine == "home":
             if (host / "records.jsonl").exists():
                 shutil.copy(host / "records.jsonl", home)
-            at_home(copy, arguments, home)
+            run_at_home(copy, arguments, home)
             continue
         if not (host / "carried").exists():
             shutil.move(home / "carried", host / "carried")
-        done = at_host(arguments, host)
+        done = run_at_host(arguments, host)
         assert done.returncode == 0, done.stderr
     records = list(read_records(host / "records.jsonl"))
     assert {r.solution for r in records} == {"none", "TDO"}, "the control came along"
@@ -103,19 +107,19 @@ def test_the_guide(copy: Project, tf_python: Callable[[str], Path], tmp_path: Pa
     assert all(r.stack.bundle == carried for r in records)
     assert any(text.startswith("symbol and debug tables") for text in carried.trimmed)
     assert "headers and static libraries" in carried.left_out
-    untrimmed_records = untrimmed(copy, python, tmp_path / "untrimmed.jsonl")
+    untrimmed_records = run_untrimmed(copy, python, tmp_path / "untrimmed.jsonl")
     assert {(r.case, r.solution): r.digests for r in records} == {
         (r.case, r.solution): r.digests for r in untrimmed_records
     }
     assert list(read_records(copy.evidence / "cpu" / "tf1.14.jsonl")) == sorted(records, key=lambda r: r.key)
-    assert_faults_are_told(host)
+    assert_faults_are_reported(host)
 
 
-def assert_faults_are_told(host: Path) -> None:
+def assert_faults_are_reported(host: Path) -> None:
     """Check the errors of the real bundle for a flipped bit and for a missing GPU."""
     for unpacked in (host / "carried").glob("unpacked-*"):
         shutil.rmtree(unpacked) if unpacked.is_dir() else unpacked.unlink()
-    done = at_host(["python3.7", "carried/unbundle.py", "run", "--device", "gpu"], host)
+    done = run_at_host(["python3.7", "carried/unbundle.py", "run", "--device", "gpu"], host)
     assert done.returncode == 4
     part = sorted((host / "carried").glob("*.part-*"))[1]
     with part.open("r+b") as file:
@@ -123,7 +127,7 @@ def assert_faults_are_told(host: Path) -> None:
         byte = file.read(1)
         file.seek(1000)
         file.write(bytes([byte[0] ^ 1]))
-    done = at_host(["python3.7", "carried/unbundle.py", "run", "--device", "cpu"], host)
+    done = run_at_host(["python3.7", "carried/unbundle.py", "run", "--device", "cpu"], host)
     assert done.returncode == 2
     assert f"{part.name} has changed" in done.stderr
     assert not [path for path in (host / "carried").iterdir() if path.is_dir()]

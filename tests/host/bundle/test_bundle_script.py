@@ -21,7 +21,7 @@ def runtime(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_every_module_is_in_it_after_those_that_it_needs() -> None:
+def test_every_module_follows_those_that_it_imports() -> None:
     text = script.build(RUNTIME)
     module_names = [line.split()[2].rstrip(":") for line in text.splitlines() if line.startswith("# --- ")]
     assert {f"unbundle.{path.stem}" for path in (RUNTIME / "unbundle").glob("[a-z]*.py")} == {
@@ -40,7 +40,7 @@ def test_the_same_modules_give_the_same_bytes(runtime: Path) -> None:
     assert script.build(runtime) == script.build(RUNTIME)
 
 
-def test_it_needs_nothing_of_ours_to_run(tmp_path: Path) -> None:
+def test_the_script_runs_without_packages_outside_the_checkout(tmp_path: Path) -> None:
     """Run it in a Python without packages, outside the checkout."""
     path = tmp_path / script.NAME
     path.write_text(script.build(RUNTIME), "utf-8")
@@ -49,7 +49,8 @@ def test_it_needs_nothing_of_ours_to_run(tmp_path: Path) -> None:
     assert "doctor | unpack | run" in done.stdout
 
 
-def add(path: Path, line: str) -> None:
+def insert_line(path: Path, line: str) -> None:
+    """Insert a line after the module's docstring."""
     doc, _, rest = path.read_text("utf-8").partition("\n\n")
     path.write_text(f"{doc}\n\n{line}\n{rest}", "utf-8")
 
@@ -60,7 +61,7 @@ def add(path: Path, line: str) -> None:
      "from .stop import BundleError"],
 )  # fmt: skip
 def test_an_import_that_joining_would_break_is_refused(runtime: Path, line: str) -> None:
-    add(runtime / "unbundle" / "gpu.py", line)
+    insert_line(runtime / "unbundle" / "gpu.py", line)
     with pytest.raises(ValueError, match="cannot be joined"):
         script.build(runtime)
 

@@ -1,5 +1,6 @@
-"""Every command with every kind of bad path: an exit code that is documented, the path's name, no traceback, no hang.
+"""Every command with every kind of bad path:
 
+a documented exit code, the path's name, no traceback, no hang. bad_paths.py makes the paths and calls the commands.
 TFDET_FUZZ: what takes long, too.
 """
 
@@ -31,15 +32,15 @@ from tfdet_probe import __main__ as probe_program
 from tfdeterminism.trace import __main__ as trace_program
 from tfdeterminism.trace import command_line
 
-# Words that are no paths: names, patterns, numbers, addresses.
-WORDS = {"env", "environment", "framework", "verdict", "source", "solution", "case", "arch", "url", "repository",
+# Parameters that are text, but no path: names, patterns, numbers, addresses.
+NOT_A_PATH = {"env", "environment", "framework", "verdict", "source", "solution", "case", "arch", "url", "repository",
          "compute_capability", "python_version", "part_size", "use_host_libraries", "stub_libraries", "base_image",
          "schedule", "sample", "signer", "device", "gpu", "sbatch_option", "registry", "volume_claim", "queue",
          "cluster", "engine", "container_runtime", "print_manifests", "assume_solution"}  # fmt: skip
-NOT_PATHS = {("bundle", "python")}  # a version there
+NOT_PATHS = {("bundle", "python")}  # elsewhere `python` is a path; here it is a version
 
 PYTHON = sys.executable
-# What else each command takes; PATH stands for the bad one.  None: as it is called without that parameter.
+# {(command, parameter): arguments in which that parameter is the bad path, PATH}
 CALLS: dict[tuple[str, str], list[str]] = {
     ("run", "out"): ["run", "tf2.0", "--device", "cpu", "--out", "PATH"],
     ("status", "records"): ["status", "--json", "--records", "PATH"],
@@ -98,11 +99,15 @@ OTHER_VARIABLES = {
     "TFDET_IMAGES",  # of an engine that needs containers: tests/e2e
 }
 # Words there, too; importlib: the folder of the pytest that calls the probe.
-RUNTIME_WORDS = {"arguments", "device", "source", "solution", "case", "schedule", "capture", "importlib"}
-# What starts Pythons.
-SLOW = {("locate", "words"): ["fifo"], ("trace locate", "program"): ["fifo"], ("trace locate", "keep_traces"): ["fifo"]}
+RUNTIME_NOT_A_PATH = {"arguments", "device", "source", "solution", "case", "schedule", "capture", "importlib"}
+# Calls that start Python again: with these kinds of path only, unless TFDET_FUZZ is set.
+SLOW_CALLS = {
+    ("locate", "words"): ["fifo"],
+    ("trace locate", "program"): ["fifo"],
+    ("trace locate", "keep_traces"): ["fifo"],
+}
 BESIDE = ("evidence add", "evidence sign", "status")  # read what lies beside the file, too
-CODES = set(EXIT_CODES) - {ExitCode.INTERRUPTED, ExitCode.TERMINATED}
+ALLOWED_CODES = set(EXIT_CODES) - {ExitCode.INTERRUPTED, ExitCode.TERMINATED}
 
 
 def parameters() -> Iterator[tuple[str, str, str]]:
@@ -123,8 +128,8 @@ def parameters() -> Iterator[tuple[str, str, str]]:
     return below(app, "")
 
 
-def test_every_parameter_that_may_be_a_path_is_called() -> None:
-    """A new parameter must be added to CALLS, or to WORDS if it is not a path; a `Path` is one whatever its name."""
+def test_every_parameter_that_may_be_a_path_has_a_call() -> None:
+    """A new parameter must be added to CALLS, or to NOT_A_PATH if it is none; a `Path` is one whatever its name."""
     path_parameters = {
         (name, parameter): "Path" in annotation
         for name, parameter, annotation in parameters()
@@ -133,7 +138,7 @@ def test_every_parameter_that_may_be_a_path_is_called() -> None:
     missing = {
         (name, parameter)
         for (name, parameter), is_path in path_parameters.items()
-        if (name, parameter) not in CALLS and (is_path or parameter not in WORDS)
+        if (name, parameter) not in CALLS and (is_path or parameter not in NOT_A_PATH)
     }
     assert missing == NOT_PATHS
     assert CALLS.keys() - path_parameters.keys() == {("locate", "traces")}  # which says what its words are
@@ -156,8 +161,8 @@ def parsers() -> Iterator[tuple[str, argparse.ArgumentParser]]:
             yield name, caught.pop()
 
 
-def test_every_argument_in_an_environment_that_may_be_a_path_is_called() -> None:
-    """An argument without a type and without choices is text: it must be in RUNTIME_CALLS, or in RUNTIME_WORDS."""
+def test_every_runtime_argument_that_may_be_a_path_has_a_call() -> None:
+    """An argument without a type and without choices is text: it must be in RUNTIME_CALLS, or in RUNTIME_NOT_A_PATH."""
     texts = {
         (name, action.dest)
         for name, parser in parsers()
@@ -165,11 +170,11 @@ def test_every_argument_in_an_environment_that_may_be_a_path_is_called() -> None
         if action.type is None and action.choices is None and action.nargs != 0
     }
     assert len(texts) > len(RUNTIME_CALLS)
-    assert {key for key in texts if key not in RUNTIME_CALLS and key[1] not in RUNTIME_WORDS} == set()
+    assert {key for key in texts if key not in RUNTIME_CALLS and key[1] not in RUNTIME_NOT_A_PATH} == set()
     assert RUNTIME_CALLS.keys() - texts == set()
 
 
-def test_every_variable_that_may_be_a_path_is_set(checkout: Project) -> None:
+def test_every_variable_that_may_be_a_path_has_a_call(checkout: Project) -> None:
     """A variable that the code names must be in VARIABLES, or in OTHER_VARIABLES if it is not a user's path."""
     found = {
         match
@@ -210,7 +215,7 @@ def cases(sound: dict[str, str]) -> Iterator[tuple[str, list[str], str, dict[str
         arguments = [sound.get(word, word) for word in words]
         environ = {name: "PATH"} if (command, name) in VARIABLES else {}
         kinds = [kind for kind in KINDS if not kind.startswith("envelopes") or command in BESIDE]
-        chosen_kinds = SLOW.get((command, name), kinds[number % step :: step]) if step > 1 else kinds
+        chosen_kinds = SLOW_CALLS.get((command, name), kinds[number % step :: step]) if step > 1 else kinds
         for kind in chosen_kinds:
             yield f"{command} {name}", arguments, kind, {**key, **environ}
 
@@ -220,7 +225,7 @@ def faults(kind: str, result: dict[str, Any]) -> Iterator[str]:
     text = result["out"] + result["err"]
     if result["code"] is None:
         yield "hangs"
-    elif result["code"] not in CODES:
+    elif result["code"] not in ALLOWED_CODES:
         yield f"ends with {result['code']}"
     if "Traceback" in text or "defect" in text:
         yield "traceback"
@@ -239,7 +244,7 @@ def faults(kind: str, result: dict[str, Any]) -> Iterator[str]:
 
 
 @pytest.mark.no_cover
-def test_no_path_is_too_bad_to_be_reported(tmp_path: Path) -> None:
+def test_every_bad_path_is_reported(tmp_path: Path) -> None:
     project, sound = prepare(tmp_path)
     environ = {**os.environ, "XDG_CONFIG_HOME": str(tmp_path / "config"), "XDG_CACHE_HOME": str(tmp_path / "cache"),
                "XDG_DATA_HOME": str(tmp_path / "data"), "TFDET_GOOD_RECORDS": sound["RECORDS"],

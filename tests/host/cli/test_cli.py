@@ -36,7 +36,8 @@ def shell(project: Project, line: str, **changes: str) -> subprocess.CompletedPr
     )
 
 
-def tfdet(project: Project, *arguments: str | Path) -> subprocess.CompletedProcess[str]:
+def run_tfdet(project: Project, *arguments: str | Path) -> subprocess.CompletedProcess[str]:
+    """Run `python -m tfdet` on the project."""
     return subprocess.run(
         [sys.executable, "-m", "tfdet", *map(str, arguments)],
         env={**os.environ, "TFDET_ROOT": str(project.root)},
@@ -47,7 +48,7 @@ def tfdet(project: Project, *arguments: str | Path) -> subprocess.CompletedProce
     )
 
 
-def test_a_defect_is_a_traceback_and_a_failed_run(checkout: Project) -> None:
+def test_an_uncaught_exception_prints_a_traceback_and_exits_4(checkout: Project) -> None:
     code = (
         "import sys; from tfdet.cli import environments, main; environments.find_project = lambda: 1 / 0;"
         "sys.argv = ['tfdet', 'envs']; main.main()"
@@ -61,13 +62,13 @@ def test_a_defect_is_a_traceback_and_a_failed_run(checkout: Project) -> None:
 @pytest.mark.parametrize(
     "command", ["envs --json", "envs", "status", "show tf2.0 crop-and-resize-backprop", "recipe tf2.0", "--help"]
 )
-def test_a_closed_pipe_is_no_contradiction(checkout: Project, command: str) -> None:
+def test_a_closed_pipe_does_not_exit_like_a_contradiction(checkout: Project, command: str) -> None:
     done = shell(checkout, f"(tfdet {command}) | true; echo ${{PIPESTATUS[0]}}")
     assert done.stdout == "141\n", done
     assert done.stderr == ""
 
 
-def test_head_gets_its_line(checkout: Project) -> None:
+def test_piping_into_head_prints_one_line(checkout: Project) -> None:
     done = shell(checkout, "(tfdet envs --json) | head -1; echo ${PIPESTATUS[0]}")
     assert done.stdout.splitlines() in (["[", "141"], ["[", "0"])
     assert done.stderr == ""
@@ -88,7 +89,7 @@ def test_a_full_disk_is_reported(checkout: Project) -> None:
     assert "records are kept" not in done.stderr
 
 
-def test_a_poor_encoding(checkout: Project) -> None:
+def test_output_in_an_encoding_without_the_table_characters(checkout: Project) -> None:
     done = shell(checkout, "tfdet status --all", PYTHONIOENCODING="ascii")
     assert (done.returncode, done.stderr) == (0, "")
     assert "?" in done.stdout
@@ -97,13 +98,14 @@ def test_a_poor_encoding(checkout: Project) -> None:
 
 
 def test_markup_in_a_record_is_text(copy: Project, record_line: Callable[..., bytes]) -> None:
-    store(copy, record_line(ran_on=["CPU:[/nope]", "CPU:[bold]"]))
-    done = tfdet(copy, "show", "tf2.0", "bias-add-backprop")
+    store_records(copy, record_line(ran_on=["CPU:[/nope]", "CPU:[bold]"]))
+    done = run_tfdet(copy, "show", "tf2.0", "bias-add-backprop")
     assert done.returncode == 0, done.stderr
     assert "CPU:[/nope] CPU:[bold]" in done.stdout
 
 
-def store(project: Project, *lines: bytes) -> None:
+def store_records(project: Project, *lines: bytes) -> None:
+    """Write the lines as the project's only CPU records of tf2.0."""
     path = project.evidence / "cpu" / "tf2.0.jsonl"
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(b"".join(lines))
@@ -121,7 +123,7 @@ def test_no_control_characters_and_no_endless_lines(capsys: pytest.CaptureFixtur
 
 @pytest.mark.parametrize("seconds", ["nan", "inf", "86401", "0"])
 def test_a_timeout_is_a_number_of_seconds(checkout: Project, seconds: str) -> None:
-    done = tfdet(checkout, "run", "tf2.21", "--device", "cpu", "--timeout", seconds)
+    done = run_tfdet(checkout, "run", "tf2.21", "--device", "cpu", "--timeout", seconds)
     assert done.returncode == ExitCode.USAGE
     assert "timeout" in done.stderr
 
@@ -149,14 +151,14 @@ def test_a_failed_environment_does_not_keep_the_next_from_running(
     assert CliRunner().invoke(app, ["run", "tf2.0", "--json", "--out", out]).exit_code == ExitCode.CONTRADICTED
 
 
-def test_status_of_one_file_alone(copy: Project, record_line: Callable[..., bytes], tmp_path: Path) -> None:
+def test_status_of_one_record_file(copy: Project, record_line: Callable[..., bytes], tmp_path: Path) -> None:
     code = min(current_hashes(copy)["bias-add-backprop"])
-    store(copy, record_line("differs", case_hash=code))
+    store_records(copy, record_line("differs", case_hash=code))
     own_records = tmp_path / "mine.jsonl"
     own_records.write_bytes(record_line(case_hash=code, machine="1" * 12))
 
     def verdict(*arguments: str | Path) -> str:
-        cells = json.loads(tfdet(copy, "status", "--json", "--records", own_records, *arguments).stdout)["cells"]
+        cells = json.loads(run_tfdet(copy, "status", "--json", "--records", own_records, *arguments).stdout)["cells"]
         (cell,) = [c for c in cells if (c["environment"], c["device"]) == ("tf2.0", "cpu")
                    and c["source"] == "bias-add-backprop" and c["solution"] == "none"]  # fmt: skip
         return str(cell["verdict"])
@@ -165,15 +167,15 @@ def test_status_of_one_file_alone(copy: Project, record_line: Callable[..., byte
     assert verdict("--no-store") == "not shown to differ"
 
 
-def test_show_says_which_code_ran(copy: Project, record_line: Callable[..., bytes]) -> None:
+def test_show_names_sass_or_ptx(copy: Project, record_line: Callable[..., bytes]) -> None:
     details = {"reference": "serial", "schedules": [], "sources": "0" * 12, "code": ["ptx", "sass"]}
     device = {"kind": "vgpu", "model": "vgpu-sm70", "details": details}
     path = copy.root / "records.jsonl"
     path.write_bytes(
         record_line(device=device, ran_on=["GPU:0"], case_hash=min(current_hashes(copy)["bias-add-backprop"]))
     )
-    assert tfdet(copy, "evidence", "add", "--yes", path).returncode == 0
-    lines = tfdet(copy, "show", "tf2.0", "bias-add-backprop").stdout.splitlines()
+    assert run_tfdet(copy, "evidence", "add", "--yes", path).returncode == 0
+    lines = run_tfdet(copy, "show", "tf2.0", "bias-add-backprop").stdout.splitlines()
     assert any(" GPU:0 ptx sass " in " ".join(row.split()) for row in lines)
 
 
@@ -181,7 +183,7 @@ def test_show_says_which_code_ran(copy: Project, record_line: Callable[..., byte
     "arguments", [["--no-store"], ["--environment", "tf2.0", "--check"], ["--environment", "tf2.0", "--write"]]
 )
 def test_options_of_status_that_do_not_go_together(copy: Project, arguments: list[str]) -> None:
-    done = tfdet(copy, "status", *arguments)
+    done = run_tfdet(copy, "status", *arguments)
     assert done.returncode == ExitCode.USAGE, done.stderr
     assert "Traceback" not in done.stderr
 
@@ -193,14 +195,14 @@ def test_contradictions_are_reported_although_a_table_is_out_of_date(
     path = copy.matrix / "sources" / "tensorflow" / "bias-add-backprop.toml"
     claim = 'stock = "==2.0"\ndevice = "cpu"\nsolutions = ["none"]\noutcome = "deterministic"\ncite = ["x"]\n'
     path.write_text(f"{path.read_text('utf-8')}\n[[claims]]\n{claim}", "utf-8")
-    store(copy, record_line("differs", case_hash=code))
-    done = tfdet(copy, "status", "--check")
+    store_records(copy, record_line("differs", case_hash=code))
+    done = run_tfdet(copy, "status", "--check")
     assert done.returncode == ExitCode.CONTRADICTED
     assert "contradiction: bias-add-backprop under none in tf2.0 on cpu" in done.stderr
     assert "--write" in done.stderr
 
 
-def test_a_proof_tells_how_many_cases_it_rests_on() -> None:
+def test_a_proof_shows_its_number_of_cases() -> None:
     cell = InferredCell(Verdict.DETERMINISTIC, runs=40, controls_differed=2, cases=3)
     assert str(verdict_text(cell)).endswith("2 of 3 cases' control differed")
 
@@ -213,7 +215,7 @@ def test_a_proof_tells_how_many_cases_it_rests_on() -> None:
         (["--framework", "torch"], ["torch2.13 cpu", "torch2.14 vgpu"]),
     ],
 )
-def test_quickstart_always_ends_with_what_is_next(
+def test_quickstart_always_ends_with_the_next_steps(
     checkout: Project, tmp_path: Path, option: list[str], ran: list[str]
 ) -> None:
     """This holds where a run ends with exit code 4, too."""
@@ -238,7 +240,7 @@ def test_quickstart_always_ends_with_what_is_next(
 
 
 def test_the_version_is_reported(checkout: Project) -> None:
-    done = tfdet(checkout, "--version")
+    done = run_tfdet(checkout, "--version")
     assert (done.returncode, done.stdout) == (0, f"tfdet {metadata.version('tfdet')}\n")
 
 
@@ -275,7 +277,9 @@ def test_outside_of_a_checkout_nothing_is_completed(tmp_path: Path) -> None:
     assert (done.stdout.strip(), done.stderr) == ("", "")
 
 
-def test_what_runs_on_the_cpu_alone_runs_there_by_default(checkout: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_environment_for_the_cpu_only_runs_there_by_default(
+    checkout: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
     devices = []
 
     def run_environment(project: Project, matrix: object, key: str, selection: Selection, *rest: Any) -> RunResult:

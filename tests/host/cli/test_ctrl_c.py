@@ -27,7 +27,8 @@ TFDET = ["-c", "import importlib, sys; sys.argv[0] = 'tfdet'; entry = sys.argv.p
          "getattr(importlib.import_module(entry[0]), entry[1])()"]  # fmt: skip
 
 
-def interrupted(tmp_path: Path, stage: str, *words: str) -> subprocess.CompletedProcess[str]:
+def run_interrupted(tmp_path: Path, stage: str, *words: str) -> subprocess.CompletedProcess[str]:
+    """Run Python with a sitecustomize.py that sends SIGINT when the module `stage` is imported."""
     (tmp_path / "sitecustomize.py").write_text(CUSTOM)
     environ = {**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), *sys.path]), "INTERRUPT_AT": stage}
     return subprocess.run([sys.executable, *words], env=environ, capture_output=True, text=True, timeout=120)
@@ -37,10 +38,10 @@ def interrupted(tmp_path: Path, stage: str, *words: str) -> subprocess.Completed
     ("how", "stage"),
     [("installed", "tfdet.cli.main"), ("module", "typer"), ("installed", "tfdet.matrix.load"), ("installed", "none")],
 )
-def test_tfdet(checkout: Project, tmp_path: Path, how: str, stage: str) -> None:
+def test_ctrl_c_during_an_import_of_tfdet_exits_130(checkout: Project, tmp_path: Path, how: str, stage: str) -> None:
     entry = tomllib.loads((checkout.root / "pyproject.toml").read_text("utf-8"))["project"]["scripts"]["tfdet"]
     start = [*TFDET, entry] if how == "installed" else ["-m", "tfdet"]
-    done = interrupted(tmp_path, stage, *start, "envs", "--json")
+    done = run_interrupted(tmp_path, stage, *start, "envs", "--json")
     assert (done.returncode, done.stderr) == (ExitCode.OK if stage == "none" else ExitCode.INTERRUPTED, "")
     assert ("interrupted at" in done.stdout) == (stage != "none")
 
@@ -56,8 +57,8 @@ def test_tfdet(checkout: Project, tmp_path: Path, how: str, stage: str) -> None:
         ("tfdet_common.journal", ["tfdet_probe", "--device", "cpu"]),
     ],
 )
-def test_what_runs_in_environments(tmp_path: Path, stage: str, words: list[str]) -> None:
-    done = interrupted(tmp_path, stage, "-m", *words)
+def test_ctrl_c_during_an_import_of_the_runtime_exits_130(tmp_path: Path, stage: str, words: list[str]) -> None:
+    done = run_interrupted(tmp_path, stage, "-m", *words)
     assert "interrupted at" in done.stdout
     assert (done.returncode, done.stderr) == (130, "")
 
@@ -68,7 +69,7 @@ fcntl.flock = lambda *arguments: os.kill(os.getpid(), signal.SIGINT)
 """
 
 
-def test_the_builder_of_the_virtual_gpu(checkout: Project, tmp_path: Path) -> None:
+def test_ctrl_c_in_the_builder_of_the_virtual_gpu_exits_130(checkout: Project, tmp_path: Path) -> None:
     """Ctrl-C reaches it, too, while it waits for another build or compiles."""
     (tmp_path / "sitecustomize.py").write_text(LOCK)
     environ = {**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), *sys.path]), "CXX": sys.executable}
@@ -77,7 +78,7 @@ def test_the_builder_of_the_virtual_gpu(checkout: Project, tmp_path: Path) -> No
     assert (done.returncode, done.stdout, done.stderr) == (ExitCode.INTERRUPTED, "", "")
 
 
-def test_behind_nohup_it_stays_ignored(tmp_path: Path) -> None:
+def test_an_ignored_sigint_stays_ignored(tmp_path: Path) -> None:
     ignored = 'trap "" INT; exec "$0" "$@"'
     (tmp_path / "sitecustomize.py").write_text(CUSTOM)
     environ = {**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), *sys.path]), "INTERRUPT_AT": "typer"}

@@ -24,14 +24,17 @@ main()
 """
 
 
-def tfdet(root: Path, *arguments: str, packages: str = " ".join(EXTRAS)) -> subprocess.CompletedProcess[str]:
+def run_tfdet_without(
+    root: Path, *arguments: str, packages: str = " ".join(EXTRAS)
+) -> subprocess.CompletedProcess[str]:
+    """Run `tfdet` in a Python where `packages` (names with blanks between them) cannot be imported."""
     command = [sys.executable, "-c", WITHOUT, packages, *arguments]
     return subprocess.run(command, cwd=root, capture_output=True, text=True, timeout=120)
 
 
 @pytest.mark.parametrize("arguments", [["envs"], ["show", "tf2.0", "gather-backprop"], ["recipe", "tf2.0"]])
 def test_looking_up_needs_no_extra(checkout: Project, arguments: list[str]) -> None:
-    done = tfdet(checkout.root, *arguments)
+    done = run_tfdet_without(checkout.root, *arguments)
     assert (done.returncode, done.stderr) == (ExitCode.OK, "")
 
 
@@ -48,7 +51,7 @@ def test_a_command_names_the_extra_that_it_needs(
     checkout: Project, tmp_path: Path, arguments: list[str], extra: str
 ) -> None:
     folder = tmp_path / "fleet"
-    done = tfdet(checkout.root, *(word.format(folder=folder) for word in arguments))
+    done = run_tfdet_without(checkout.root, *(word.format(folder=folder) for word in arguments))
     assert done.returncode == ExitCode.USAGE
     assert f"pip install 'tfdet[{extra}]'" in done.stderr
     assert "Traceback" not in done.stderr
@@ -56,14 +59,14 @@ def test_a_command_names_the_extra_that_it_needs(
 
 
 def test_doctor_reports_the_missing_extra_as_a_check(checkout: Project) -> None:
-    done = tfdet(checkout.root, "doctor", "--json")
+    done = run_tfdet_without(checkout.root, "doctor", "--json")
     (docker,) = (check for check in json.loads(done.stdout) if check["name"] == "Docker")
     assert docker["state"] == "missing"
     assert "tfdet[docker]" in docker["advice"]
 
 
 def test_any_other_missing_package_is_a_defect(checkout: Project) -> None:
-    done = tfdet(checkout.root, "envs", packages="tomli")
+    done = run_tfdet_without(checkout.root, "envs", packages="tomli")
     assert done.returncode == ExitCode.RUN_FAILED
     assert "Traceback" in done.stderr
 

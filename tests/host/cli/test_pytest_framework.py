@@ -16,7 +16,7 @@ PACKAGES = {"jax": "jax", "tensorflow": "tensorflow", "torch": "torch"}
 
 
 @pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+def project_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """Return a project with an installed package beside fake frameworks."""
     installed = tmp_path / "site-packages"
     for name in ("jax", "jax/numpy", "torch", "torch/nn", "keras"):
@@ -32,17 +32,17 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
         del sys.modules[name]
 
 
-def framework(folder: Path, text: str, *loaded: str, **files: str) -> list[str]:
+def found_frameworks(project_folder: Path, text: str, *loaded: str, **files: str) -> list[str]:
     """Return the frameworks that the plugin finds for a module with this text; `loaded` are imported before."""
     for name, content in files.items():
-        path = folder / f"{name.replace('__', '/')}.py"
+        path = project_folder / f"{name.replace('__', '/')}.py"
         path.parent.mkdir(exist_ok=True)
         path.write_text(content, "utf-8")
-    (folder / "test_mine.py").write_text(text, "utf-8")
+    (project_folder / "test_mine.py").write_text(text, "utf-8")
     importlib.invalidate_caches()
     for name in loaded:
         importlib.import_module(name)
-    return find_frameworks(importlib.import_module("test_mine"), folder / "test_mine.py", PACKAGES)
+    return find_frameworks(importlib.import_module("test_mine"), project_folder / "test_mine.py", PACKAGES)
 
 
 @pytest.mark.parametrize(
@@ -61,36 +61,36 @@ def framework(folder: Path, text: str, *loaded: str, **files: str) -> list[str]:
         "try:\n    import tensorflow\nexcept ImportError:\n    import torch",
     ],
 )
-def test_it_is_what_the_module_imports(folder: Path, text: str) -> None:
-    assert framework(folder, text, "jax", "torch") == ["torch"]
+def test_a_framework_that_the_module_imports_is_found(project_folder: Path, text: str) -> None:
+    assert found_frameworks(project_folder, text, "jax", "torch") == ["torch"]
 
 
-def test_it_is_what_the_users_modules_import_for_it(folder: Path) -> None:
+def test_a_framework_that_imported_user_modules_import_is_found(project_folder: Path) -> None:
     text = "from mine.layers import layer"
-    assert framework(folder, text, "jax", mine__layers="from . import deep\nlayer = 1", mine__deep="import torch") == [
-        "torch"
-    ]
+    assert found_frameworks(
+        project_folder, text, "jax", mine__layers="from . import deep\nlayer = 1", mine__deep="import torch"
+    ) == ["torch"]
 
 
-def test_the_nearest_counts(folder: Path) -> None:
-    assert framework(folder, "import jax, layers", layers="import torch") == ["jax"]
+def test_a_direct_import_precedes_an_indirect_one(project_folder: Path) -> None:
+    assert found_frameworks(project_folder, "import jax, layers", layers="import torch") == ["jax"]
 
 
-def test_of_an_installed_package_it_is_what_that_has_loaded(folder: Path) -> None:
-    assert framework(folder, "import keras", "jax") == ["torch"]
+def test_the_framework_that_an_installed_package_loaded_is_found(project_folder: Path) -> None:
+    assert found_frameworks(project_folder, "import keras", "jax") == ["torch"]
 
 
-def test_else_it_is_what_is_loaded_alone(folder: Path) -> None:
-    assert framework(folder, "import os") == []
-    assert framework(folder, "import os", "jax") == ["jax"]
-    assert framework(folder, "import os", "torch") == ["jax", "torch"]
+def test_without_imports_the_loaded_frameworks_are_found(project_folder: Path) -> None:
+    assert found_frameworks(project_folder, "import os") == []
+    assert found_frameworks(project_folder, "import os", "jax") == ["jax"]
+    assert found_frameworks(project_folder, "import os", "torch") == ["jax", "torch"]
 
 
-def test_a_module_of_two_frameworks_has_to_name_one(folder: Path) -> None:
-    (folder / "conftest.py").write_text("import sys\nsys.path.insert(0, 'site-packages')\n", "utf-8")
-    (folder / "test_mine.py").write_text(
+def test_a_module_of_two_frameworks_has_to_name_one(project_folder: Path) -> None:
+    (project_folder / "conftest.py").write_text("import sys\nsys.path.insert(0, 'site-packages')\n", "utf-8")
+    (project_folder / "test_mine.py").write_text(
         "import jax, torch\nfrom tfdet_probe import case\n"
         '@case("mine", modes=["host"])\ndef test_mine(make): return make.host(lambda: [])\n'
     )
-    done = run_session(folder, "--tfdet", "test_mine.py")
+    done = run_session(project_folder, "--tfdet", "test_mine.py")
     assert "test_mine.py may be of jax or torch: name one by --tfdet-framework" in done.stdout

@@ -43,7 +43,8 @@ BELOW = '@case("mine", modes=["host"])\n{mark}\ndef test_mine(make):\n    return
 OTHER = "\n\ndef test_other():\n    steady(unittest.mock.Mock(), 'other')\n"
 
 
-def written(folder: Path, text: str) -> Path:
+def write_module(folder: Path, text: str) -> Path:
+    """Write MODULE, the text, and a test that is no case to test_mine.py, and a pytest.ini."""
     (folder / "test_mine.py").write_text(MODULE + text + OTHER, "utf-8")
     (folder / "pytest.ini").write_text("[pytest]\nmarkers = ours\naddopts = --strict-markers\n", "utf-8")
     return folder
@@ -72,7 +73,7 @@ def test_marks_are_heeded_above_and_below(tmp_path: Path) -> None:
             name = f"{position}_{number}"
             text += form.format(mark=mark, body=body).replace("mine", name) + "\n\n"
             expected[f"test_{name}"] = outcome
-    done = run_session(written(tmp_path, text), *ARGUMENTS, "-v")
+    done = run_session(write_module(tmp_path, text), *ARGUMENTS, "-v")
     assert outcomes(done.stdout) == expected, done.stdout + done.stderr
     for name in ("above_6", "below_6"):
         assert f"test_{name}: give the values to @case" in done.stdout
@@ -83,12 +84,12 @@ def outcomes(stdout: str) -> dict[str, str]:
     return dict(re.findall(r"^test_mine\.py::(?:\w+::)?(\w+)(?:\[none\])? ([A-Z]+)", stdout, re.MULTILINE))
 
 
-def test_what_is_skipped_or_not_chosen_is_not_run(tmp_path: Path) -> None:
+def test_skipped_and_deselected_cases_are_not_run(tmp_path: Path) -> None:
     """Tests that are not cases run once only."""
     skipped = BELOW.format(mark="@pytest.mark.skip", body="steady").replace("mine", "slow")
     chosen = ABOVE.format(mark="@pytest.mark.ours", body="drifting").replace("mine", "chosen")
     deselected = ABOVE.format(mark="", body="steady").replace("mine", "left")
-    folder = written(tmp_path, skipped + chosen + deselected)
+    folder = write_module(tmp_path, skipped + chosen + deselected)
     assert summary(run_session(folder, *ARGUMENTS, "-m", "ours").stdout) == "1 failed, 3 deselected"
     assert not (folder / "ran").exists()
     assert summary(run_session(folder, *ARGUMENTS, "-k", "other or slow").stdout) == "1 passed, 1 skipped, 2 deselected"
@@ -113,10 +114,10 @@ class TestMine:
 }
 
 
-def test_what_cannot_be_run_is_refused_alone(tmp_path: Path) -> None:
+def test_a_case_that_cannot_run_fails_alone(tmp_path: Path) -> None:
     texts = [text.replace("mine", f"mine{number}") for number, text in enumerate(REFUSED.values())]
     good = BELOW.format(mark="@wrapping", body="steady").replace("mine", "good")
-    folder = written(tmp_path, "\n\n".join([*texts, good]))
+    folder = write_module(tmp_path, "\n\n".join([*texts, good]))
     assert summary(run_session(folder).stdout) == "1 passed"
     done = run_session(folder, *ARGUMENTS, "-v")
     bad = {f"test_mine{number}": "FAILED" for number in range(len(texts))}
@@ -129,7 +130,7 @@ def test_a_method_in_a_class_of_unittest_is_reported(tmp_path: Path) -> None:
     method = (
         '\nclass TestMine(unittest.TestCase):\n    @case("mine", modes=["host"])\n    def test_mine(self, make): pass\n'
     )
-    folder = written(tmp_path, method)
+    folder = write_module(tmp_path, method)
     assert summary(run_session(folder).stdout) == "1 passed"
     done = run_session(folder, *ARGUMENTS)
     assert summary(done.stdout) == "1 passed, 1 warning", done.stdout
@@ -140,6 +141,6 @@ def test_a_source_named_after_a_parameter_runs(tmp_path: Path) -> None:
     text = ABOVE.format(mark="", body="steady").replace(
         '"mine", modes=["host"]', '"mine-{op}", modes=["host"], op=["a", "b"]'
     )
-    done = run_session(written(tmp_path, text.replace("(make):", "(make, op):")), *ARGUMENTS)
+    done = run_session(write_module(tmp_path, text.replace("(make):", "(make, op):")), *ARGUMENTS)
     assert summary(done.stdout) == "2 passed"
     assert "mine-a under none: not shown" in done.stdout and "mine-b under none: not shown" in done.stdout

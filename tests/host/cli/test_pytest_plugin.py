@@ -60,14 +60,15 @@ def test_mine(make):
 
 
 @pytest.fixture
-def module(tmp_path: Path) -> Path:
+def module_path(tmp_path: Path) -> Path:
+    """Write MODULE to test_mine.py; return its path."""
     path = tmp_path / "test_mine.py"
     path.write_text(MODULE, "utf-8")
     return path
 
 
-def test_what_differs_or_crashes_fails_and_the_rest_passes(module: Path) -> None:
-    done = run_session(module.parent, *ARGUMENTS, "--tfdet-out", "records")
+def test_cases_that_differ_or_crash_fail_and_others_pass(module_path: Path) -> None:
+    done = run_session(module_path.parent, *ARGUMENTS, "--tfdet-out", "records")
     assert done.returncode == 1, done.stdout + done.stderr
     assert "3 failed, 2 passed" in done.stdout
     assert "steady under none: not shown to differ, 0 of 20 runs differed" in done.stdout
@@ -76,26 +77,26 @@ def test_what_differs_or_crashes_fails_and_the_rest_passes(module: Path) -> None
     )
     assert re.search(r"counting under none: nondeterministic, \d+ of 10 runs differed\n", done.stdout), "of no number"
     assert "LookupError: no such layer" in done.stdout
-    records = list(read_records(module.parent / "records" / "test_mine.jsonl"))
+    records = list(read_records(module_path.parent / "records" / "test_mine.jsonl"))
     assert {(r.environment, r.source, r.runs) for r in records if r.observation == "equal"} == {("here", "steady", 10)}
 
 
-def test_kept_records_are_of_what_is_imported_now(module: Path) -> None:
+def test_stored_records_are_used_only_for_unchanged_imports(module_path: Path) -> None:
     """A case's hash does not cover the modules under test."""
-    module.write_text(IMPORTING, "utf-8")
+    module_path.write_text(IMPORTING, "utf-8")
     for value, passed in (("1", True), ("os.getpid()", False)):
-        (module.parent / "layer.py").write_text(f"import os\n\n\ndef value():\n    return {value}\n")
-        done = run_session(module.parent, *ARGUMENTS, "--tfdet-out", "records")
+        (module_path.parent / "layer.py").write_text(f"import os\n\n\ndef value():\n    return {value}\n")
+        done = run_session(module_path.parent, *ARGUMENTS, "--tfdet-out", "records")
         assert (done.returncode == 0) is passed, done.stdout
 
 
-def test_nobody_who_did_not_ask_waits_for_it(module: Path) -> None:
-    done = run_session(module.parent)
+def test_without_tfdet_no_case_runs(module_path: Path) -> None:
+    done = run_session(module_path.parent)
     assert done.returncode == 0 and "1 passed" in done.stdout, done.stdout
 
 
-def test_a_module_of_no_framework_is_reported(module: Path) -> None:
-    done = run_session(module.parent, "--tfdet", "-k", "steady")
+def test_a_module_of_no_framework_is_reported(module_path: Path) -> None:
+    done = run_session(module_path.parent, "--tfdet", "-k", "steady")
     assert "test_mine.py imports no framework: name one by --tfdet-framework" in done.stdout
 
 
@@ -108,13 +109,13 @@ def test_a_module_of_no_framework_is_reported(module: Path) -> None:
         (["--tfdet-device", "vgpu", "--tfdet-schedule", "random"], "--tfdet-schedule random: schedule not found"),
     ],
 )
-def test_options_of_the_virtual_gpu_are_checked(module: Path, words: list[str], message: str) -> None:
-    done = run_session(module.parent, "--tfdet", *words)
+def test_options_of_the_virtual_gpu_are_checked(module_path: Path, words: list[str], message: str) -> None:
+    done = run_session(module_path.parent, "--tfdet", *words)
     assert done.returncode == 4 and message in done.stderr
 
 
-def test_an_unknown_solution_is_reported_with_advice(module: Path) -> None:
-    done = run_session(module.parent, *ARGUMENTS, "--tfdet-solution", "TEODD", "-k", "steady")
+def test_an_unknown_solution_is_reported_with_advice(module_path: Path) -> None:
+    done = run_session(module_path.parent, *ARGUMENTS, "--tfdet-solution", "TEODD", "-k", "steady")
     assert "no solution is called 'TEODD'" in done.stdout and "Did you mean TEOD" in done.stdout
 
 
@@ -158,7 +159,7 @@ def test_steady(make):
 """
 
 
-def on_the_virtual_gpu(folder: Path, environments: str, module: str, *words: str) -> str:
+def on_the_virtual_gpu(folder: Path, environments: str, text: str, *words: str) -> str:
     """Return pytest's output in a real GPU build; skip where none is installed, as it is too large to download here."""
     own_packages = (
         f"lib/python{sys.version_info.major}.{sys.version_info.minor}/site-packages"  # whose packages it borrows
@@ -167,7 +168,7 @@ def on_the_virtual_gpu(folder: Path, environments: str, module: str, *words: str
     usable = [venv for venv in folders if (venv / own_packages).is_dir()]
     if not usable:
         pytest.skip(f"no {environments} for GPUs and this Python: tfdet run ENV --device vgpu makes one")
-    (folder / "test_sums.py").write_text(module, "utf-8")
+    (folder / "test_sums.py").write_text(text, "utf-8")
     done = run_in(usable[0] / "bin" / "python", folder, "--tfdet", *words)
     assert "1 failed, 1 passed" in done.stdout, done.stdout + done.stderr
     return done.stdout
@@ -175,24 +176,24 @@ def on_the_virtual_gpu(folder: Path, environments: str, module: str, *words: str
 
 @pytest.mark.tensorflow
 @pytest.mark.parametrize(
-    ("environments", "module"), [("tf2.1[6-9]", OF_TENSORFLOW), ("torch2.*", OF_PYTORCH)], ids=["tensorflow", "torch"]
+    ("environments", "text"), [("tf2.1[6-9]", OF_TENSORFLOW), ("torch2.*", OF_PYTORCH)], ids=["tensorflow", "torch"]
 )
-def test_the_virtual_gpu_shows_what_a_processor_does_not(tmp_path: Path, environments: str, module: str) -> None:
+def test_a_case_that_differs_only_on_the_virtual_gpu_fails_there(tmp_path: Path, environments: str, text: str) -> None:
     device = ["--tfdet-device", "vgpu", "--tfdet-repeats", "3", "--tfdet-processes", "1"]
-    output = on_the_virtual_gpu(tmp_path, environments, module, *device)
+    output = on_the_virtual_gpu(tmp_path, environments, text, *device)
     assert "segments under none: nondeterministic" in output
     assert "steady under none: not shown to differ, 0 of" in output
 
 
 @pytest.mark.tensorflow
-def test_what_is_proved_passes(tmp_path: Path) -> None:
+def test_a_proved_case_passes(tmp_path: Path) -> None:
     output = on_the_virtual_gpu(tmp_path, "tf2.1[6-9]", OF_TENSORFLOW, "--prove")
     assert "steady under none: schedule-independent, 0 of 1 runs differed" in output
 
 
-def test_its_table_names_options_that_there_are_with_their_defaults(module: Path) -> None:
+def test_the_guides_table_lists_the_options_and_defaults(text: Path) -> None:
     documented = dict(re.findall(r"^\| `--(tfdet-[a-z]+) ?([^`]*)`", GUIDE, re.M))
-    helped = run_session(module.parent, "--help").stdout
+    helped = run_session(text.parent, "--help").stdout
     assert set(documented) == set(re.findall(r"--(tfdet-[a-z]+)", helped))
     for name in ("device", "repeats", "processes"):
         assert f"(default: {documented[f'tfdet-{name}']})" in helped[helped.index(f"--tfdet-{name}") :][:200]

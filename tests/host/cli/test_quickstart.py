@@ -26,13 +26,14 @@ SOURCES = [
 ]  # fmt: skip
 
 
-def run(out: Path, *arguments: str, **changes: str) -> subprocess.CompletedProcess[str]:
+def run_tf221(out: Path, *arguments: str, **changes: str) -> subprocess.CompletedProcess[str]:
+    """Run `tfdet run tf2.21` on the CPU."""
     command = [sys.executable, "-m", "tfdet", "run", "tf2.21", "--device", "cpu", "--out", str(out), *arguments]
     environ = {**os.environ, **changes}
     return subprocess.run(command, env=environ, capture_output=True, text=True, timeout=900)
 
 
-def test_quickstart_names_what_there_is(checkout: Project) -> None:
+def test_sources_and_solutions_of_quickstart_exist(checkout: Project) -> None:
     """Its sources and solutions are in the matrix, and one of the solutions mends each source."""
     text = (checkout.root / "scripts" / "quickstart").read_text()
     matrix = load_matrix(checkout.matrix)
@@ -47,7 +48,7 @@ def test_quickstart_names_what_there_is(checkout: Project) -> None:
         assert mended, source
 
 
-def test_the_gpu_op_of_pytorchs_quickstart_is_seen_to_differ_and_to_be_mended(checkout: Project) -> None:
+def test_the_gpu_op_of_pytorchs_quickstart_differs_and_has_a_solution(checkout: Project) -> None:
     text = (checkout.root / "scripts" / "quickstart-torch").read_text()
     command_pattern = r"run (\S+) vgpu --source (\S+) --case (\S+) --solution none --solution (\S+)"
     (environment, source, case, solution) = re.findall(command_pattern, text)[0]
@@ -58,13 +59,15 @@ def test_the_gpu_op_of_pytorchs_quickstart_is_seen_to_differ_and_to_be_mended(ch
 
 @pytest.mark.tensorflow
 @pytest.mark.parametrize("onednn", [pytest.param("0", marks=weekly.ONLY), "1"])
-def test_it_ends_well_whichever_kernels_the_cpu_has(
+def test_quickstart_succeeds_with_and_without_onednn(
     tf_python: Callable[[str], Path], tmp_path: Path, onednn: str
 ) -> None:
     tf_python("tf2.21")
     out = tmp_path / "records.jsonl"
     chosen = [word for source in SOURCES for word in ("--source", source)]
-    done = run(out, *chosen, "--solution", "none", "--repeats", "1", "--processes", "1", TF_ENABLE_ONEDNN_OPTS=onednn)
+    done = run_tf221(
+        out, *chosen, "--solution", "none", "--repeats", "1", "--processes", "1", TF_ENABLE_ONEDNN_OPTS=onednn
+    )
     assert done.returncode == 0, done.stderr
     records = [json.loads(line) for line in out.read_text().splitlines()]
     assert {record["source"] for record in records} == set(SOURCES)
@@ -74,8 +77,10 @@ def test_it_ends_well_whichever_kernels_the_cpu_has(
     assert {record["observation"] for record in records} <= {"equal", "differs", "unsupported"}
 
 
-def test_a_switch_that_is_neither_on_nor_off_is_wrong_usage(tf_python: Callable[[str], Path], tmp_path: Path) -> None:
+def test_an_invalid_value_of_the_onednn_variable_is_wrong_usage(
+    tf_python: Callable[[str], Path], tmp_path: Path
+) -> None:
     tf_python("tf2.21")
-    done = run(tmp_path / "r.jsonl", TF_ENABLE_ONEDNN_OPTS="perhaps")
+    done = run_tf221(tmp_path / "r.jsonl", TF_ENABLE_ONEDNN_OPTS="perhaps")
     assert done.returncode == ExitCode.USAGE
     assert "TF_ENABLE_ONEDNN_OPTS=perhaps" in done.stderr

@@ -41,7 +41,7 @@ def test_a_narrow_status_says_what_a_wide_one_says(checkout: Project) -> None:
 
 
 @pytest.mark.parametrize("command", ["status", "envs"])
-def test_what_is_asked_without_more_words_fits_one_screen(checkout: Project, command: str) -> None:
+def test_commands_without_arguments_fit_one_screen(checkout: Project, command: str) -> None:
     lines = plain_lines(on_a_terminal(checkout.root, 80, command))
     assert len(lines) <= 24
     assert max(map(len, lines)) <= 80
@@ -65,16 +65,18 @@ class Screen:
         pass
 
 
-class Suite:
+class FakeSuite:
+    """What the progress report reads of a suite."""
+
     total = 1234
 
 
 @pytest.mark.parametrize("columns", [40, 80, 120, 200])
-def test_the_progress_line_fits_and_ends_with_what_happened(columns: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_progress_line_fits_and_ends_with_the_outcome(columns: int, monkeypatch: pytest.MonkeyPatch) -> None:
     screen = Screen(columns, monkeypatch)
     progress = report.Progress(screen)
     ran = {"source": "dense-image-warp-backprop", "case": "dense-image-warp-float32-NHWC-function"}
-    progress({**ran, "solution": "TDO-FE", "observation": "differs", "runs": 20, "differed": 12}, Suite())
+    progress({**ran, "solution": "TDO-FE", "observation": "differs", "runs": 20, "differed": 12}, FakeSuite())
     line = screen.written[-1].replace("\r\x1b[K", "")
     assert len(line) < columns
     assert line.startswith("[1/1234]")
@@ -87,10 +89,10 @@ def test_a_long_run_in_a_pipe_is_a_few_lines_and_its_failures(monkeypatch: pytes
     pipe = Screen(80, monkeypatch)
     monkeypatch.setattr(Screen, "isatty", lambda self: False)
     progress = report.Progress(pipe)
-    for number in range(Suite.total):
+    for number in range(FakeSuite.total):
         observation = "crashed" if number in (7, 500) else "equal"
         progress({"source": "cumsum", "case": f"case-{number}", "solution": "none", "observation": observation,
-                  "runs": 2, "differed": 0}, Suite())  # fmt: skip
+                  "runs": 2, "differed": 0}, FakeSuite())  # fmt: skip
     crashed = [line for line in pipe.written if line.endswith(": crashed\n")]
     assert [line.split()[-3] for line in crashed] == ["case-7", "case-500"]
     assert 20 <= len(pipe.written) - len(crashed) <= 23

@@ -12,6 +12,7 @@ from tfdet.engines import images, venv
 from tfdet.matrix.models import PipRequirements
 
 # Says what the real one says when it is not told to be quiet, and waits until that was seen.
+# A fake uv: reports a download, then waits until the file `log` exists.
 UV = """#!/bin/sh
 case "$*" in *--quiet*) exit 0;; esac
 echo "Downloading tensorflow (500.0MiB)" >&2
@@ -37,7 +38,7 @@ class Watched:
         pass
 
 
-def test_what_uv_says_is_seen_while_it_works(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_progress_of_uv_is_shown_while_it_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     log = tmp_path / "seen"
     uv = tmp_path / "uv"
     uv.write_text(UV.format(seen=log))
@@ -79,7 +80,7 @@ def test_waiting_for_another_build_is_reported(tmp_path: Path, monkeypatch: pyte
     assert not waiting.is_alive()
 
 
-def test_a_pull_says_how_far_it_is_but_not_each_step() -> None:
+def test_the_progress_of_a_pull_is_one_line() -> None:
     messages: list[str] = []
     now = [0.0]
     log = images._Log(messages.append, clock=lambda: now[0])

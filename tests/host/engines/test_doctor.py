@@ -23,6 +23,7 @@ V100, H200 = Gpu("V100", (7, 0), 16384), Gpu("H200", (9, 0), 143771)
 
 @pytest.fixture
 def tf20(checkout: Project) -> Environment:
+    """Return environment tf2.0, with a minimum driver."""
     return load_matrix(checkout.matrix).environment("tf2.0").model_copy(update={"min_driver": "410.48"})
 
 
@@ -36,17 +37,17 @@ def tf20(checkout: Project) -> Environment:
         ("580.1", "unknown", "warn"),
     ],
 )
-def test_driver(tf20: Environment, driver: str, least: str, state: str) -> None:
+def test_an_old_driver_is_a_finding(tf20: Environment, driver: str, least: str, state: str) -> None:
     check = doctor.check_driver(tf20.model_copy(update={"min_driver": least}), DriverInfo(driver, (V100,)))
     assert check.state == state
 
 
-def test_no_driver_is_missing(tf20: Environment) -> None:
+def test_a_missing_driver_is_a_finding(tf20: Environment) -> None:
     assert doctor.check_driver(tf20, None).state == "missing"
     assert doctor.check_gpus(None).state == "missing"
 
 
-class Library:
+class FakeNvml:
     """Answers like libnvidia-ml.so.1: returns a status, and writes the value to the pointer."""
 
     def __init__(self, gpu: Gpu, **otherwise: int | None) -> None:
@@ -71,14 +72,14 @@ class Library:
         return 0
 
 
-def use_library(monkeypatch: pytest.MonkeyPatch, library: Library) -> None:
+def use_library(monkeypatch: pytest.MonkeyPatch, library: FakeNvml) -> None:
     """Make nvidia-ml-py load this library."""
     monkeypatch.setattr(pynvml, "nvmlLib", library)
     monkeypatch.setattr(pynvml, "_nvmlGetFunctionPointer_cache", {})
 
 
-def test_what_the_management_library_tells(monkeypatch: pytest.MonkeyPatch) -> None:
-    use_library(monkeypatch, Library(H200))
+def test_gpus_and_driver_are_read_by_nvml(monkeypatch: pytest.MonkeyPatch) -> None:
+    use_library(monkeypatch, FakeNvml(H200))
     assert read_driver_info() == DriverInfo("580.95.05", (H200, H200))
 
 
@@ -86,8 +87,8 @@ def test_what_the_management_library_tells(monkeypatch: pytest.MonkeyPatch) -> N
     ("question", "status"),
     [("nvmlInitWithFlags", 9), ("nvmlDeviceGetCount_v2", 999), ("nvmlDeviceGetCudaComputeCapability", None)],
 )
-def test_a_library_that_does_not_answer(monkeypatch: pytest.MonkeyPatch, question: str, status: int | None) -> None:
-    use_library(monkeypatch, Library(H200, **{question: status}))
+def test_errors_of_nvml_are_findings(monkeypatch: pytest.MonkeyPatch, question: str, status: int | None) -> None:
+    use_library(monkeypatch, FakeNvml(H200, **{question: status}))
     assert read_driver_info() is None
 
 
@@ -101,12 +102,12 @@ def test_a_library_that_does_not_answer(monkeypatch: pytest.MonkeyPatch, questio
         ("unknown", V100, "warn"),
     ],
 )
-def test_architecture(tf20: Environment, code: str, gpu: Gpu, state: str) -> None:
+def test_a_gpu_needs_code_of_its_architecture(tf20: Environment, code: str, gpu: Gpu, state: str) -> None:
     environment = tf20.model_copy(update={"cuda_arch": code})
     assert doctor.check_architecture(environment, DriverInfo("580.1", (gpu,))).state == state
 
 
-def test_what_compiles_a_package_without_wheels_is_named(checkout: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_compilers_of_a_source_package_are_named(checkout: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     pip = load_matrix(checkout.matrix).environment("tf2.0-horovod").pip
     assert pip is not None and pip.compiled is not None
     pip = pip.model_copy(update={"compiled": pip.compiled.model_copy(update={"tools": ["sh"]})})
@@ -171,7 +172,7 @@ def test_one_engine_is_enough(docker: list[doctor.Check], venv: list[doctor.Chec
         (["ngc24.05-tf2", "--device", "cpu"], None, 4),
     ],
 )
-def test_what_an_environment_lacks_is_an_exit_code(
+def test_a_missing_requirement_sets_the_exit_code(
     monkeypatch: pytest.MonkeyPatch, arguments: list[str], driver: str | None, code: int, as_json: list[str]
 ) -> None:
     """A simulated host without Docker, with every Python."""
@@ -186,13 +187,13 @@ def test_a_full_disk_is_a_warning(monkeypatch: pytest.MonkeyPatch, tmp_path: Pat
     assert doctor.check_disk("disk", tmp_path / "not" / "there").state == "warn"
 
 
-def test_an_old_python_that_is_nowhere(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_old_python_is_a_finding(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(doctor, "find_python", lambda minor: None)
     assert doctor.check_python("3.7").state == "missing"
     assert doctor.check_python("3.12").state == "ok"
 
 
-def test_examine_says_everything_of_an_environment(checkout: Project) -> None:
+def test_examine_checks_every_requirement_of_an_environment(checkout: Project) -> None:
     checks = doctor.run_checks(checkout, load_matrix(checkout.matrix), "tf2.0")
     assert {"Docker", "GPU", "driver", "GPU code", "uv", "CPython 3.7"} <= {check.name for check in checks}
     assert all(check.advice for check in checks if check.state == "missing")
@@ -206,7 +207,7 @@ def test_unknown_requirements_give_no_advice(tf20: Environment, nvidia: DriverIn
     assert doctor.check_driver(unknown, None).advice == ""
 
 
-def test_an_audit_tells_what_code_there_is(checkout: Project) -> None:
+def test_architectures_are_taken_from_the_audit(checkout: Project) -> None:
     """The audit supplies the architectures where no document does: PyTorch and most of TensorFlow."""
     matrix = load_matrix(checkout.matrix)
     for key in ("torch2.8", "tf2.4"):

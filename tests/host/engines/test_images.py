@@ -23,12 +23,13 @@ def matrix(checkout: Project) -> Matrix:
     return load_matrix(checkout.matrix)
 
 
-def recipe(project: Project, matrix: Matrix, base: str | None = None) -> images._Recipe:
+def image_recipe(project: Project, matrix: Matrix, base: str | None = None) -> images._Recipe:
+    """Return how the image of tf2.0 is built, on another base image if one is named."""
     return images._make_recipe(project, "tf2.0", matrix.environment("tf2.0"), base)
 
 
-def test_the_context_holds_what_the_dockerfile_copies_and_nothing_more(checkout: Project, matrix: Matrix) -> None:
-    packed = images._context(checkout, recipe(checkout, matrix, "base"), {}, None)
+def test_the_build_context_contains_only_what_the_dockerfile_copies(checkout: Project, matrix: Matrix) -> None:
+    packed = images._context(checkout, image_recipe(checkout, matrix, "base"), {}, None)
     with tarfile.open(fileobj=packed) as tar:
         names = set(tar.getnames())
     assert {"docker/stock.Dockerfile", "docker/install", "docker/entrypoint", "plan.json"} < names
@@ -38,16 +39,16 @@ def test_the_context_holds_what_the_dockerfile_copies_and_nothing_more(checkout:
     assert not [n for n in names if "__pycache__" in n]
 
 
-def test_what_has_no_wheels_is_compiled_in_the_image(checkout: Project, matrix: Matrix) -> None:
+def test_packages_without_wheels_are_compiled_in_the_image(checkout: Project, matrix: Matrix) -> None:
     key = "tf2.0-horovod"
     arguments = images._make_recipe(checkout, key, matrix.environment(key), "python:3.7").arguments
     assert (arguments["INSTALL"], arguments["PYTHON"], arguments["COMPILED"]) == ("pip", "3.7", "horovod")
     assert "HOROVOD_WITH_GLOO=1" in arguments["COMPILE_VARIABLES"].split()
-    assert "COMPILED" not in recipe(checkout, matrix, "base").arguments
+    assert "COMPILED" not in image_recipe(checkout, matrix, "base").arguments
 
 
 @pytest.mark.parametrize(("compiled", "groups"), [("horovod", 1), ("horovod cmake", 2), ("", 0)])
-def test_pins_that_are_compiled_come_last(checkout: Project, tmp_path: Path, compiled: str, groups: int) -> None:
+def test_compiled_pins_are_installed_last(checkout: Project, tmp_path: Path, compiled: str, groups: int) -> None:
     lock = checkout.lock("tf2.0-horovod", "gpu").read_text("utf-8")
     (tmp_path / "lock.txt").write_text(lock, "utf-8")
     script = (checkout.docker / "install").read_text("utf-8")
@@ -66,7 +67,7 @@ def test_pins_that_are_compiled_come_last(checkout: Project, tmp_path: Path, com
 
 
 def test_the_same_content_gives_the_same_bytes(checkout: Project, matrix: Matrix) -> None:
-    first, two = (images._context(checkout, recipe(checkout, matrix), {"a": 1}, None) for _ in range(2))
+    first, two = (images._context(checkout, image_recipe(checkout, matrix), {"a": 1}, None) for _ in range(2))
     assert isinstance(first, io.BytesIO)
     assert first.getvalue() == two.getvalue()
 
@@ -97,7 +98,7 @@ def test_a_known_digest_wins_over_the_tag(matrix: Matrix) -> None:
 def test_failures_have_a_cause_and_an_advice(checkout: Project, matrix: Matrix, message: str, cause: str) -> None:
     log = images._Log(lambda line: None)
     log.add({"error": message})
-    error = images._explain(log.error, log, "tf2.0", recipe(checkout, matrix))
+    error = images._explain(log.error, log, "tf2.0", image_recipe(checkout, matrix))
     assert cause in error.cause
     assert error.advice
     assert "\n" not in error.cause + error.advice
@@ -107,18 +108,18 @@ def test_failures_have_a_cause_and_an_advice(checkout: Project, matrix: Matrix, 
     ("number", "cause"),
     [(PermissionError(13, "denied"), "has no access to Docker"), (ConnectionRefusedError(111, "refused"), "Docker")],
 )
-def test_a_daemon_out_of_reach(number: OSError, cause: str) -> None:
+def test_an_unreachable_daemon_is_reported(number: OSError, cause: str) -> None:
     assert cause in images._connection_error(Exception("Error while fetching server API version", number)).cause
 
 
-def test_no_daemon_at_that_address(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_address_without_a_daemon_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DOCKER_HOST", "unix:///nowhere/docker.sock")
     with pytest.raises(TfdetError, match=r"does not respond|not installed"):
         images.connect()
 
 
 @pytest.mark.parametrize("minor", range(5, 15))
-def test_pytests_lock_is_whole_for_every_python(checkout: Project, minor: int) -> None:
+def test_the_lock_of_pytest_is_complete_for_every_python(checkout: Project, minor: int) -> None:
     lines = (checkout.docker / "locks" / "pytest.txt").read_text().replace("\\\n", " ").splitlines()
     marker_environment = {
         "python_version": f"3.{minor}",

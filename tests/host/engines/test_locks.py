@@ -19,7 +19,7 @@ HASH = "    --hash=sha256:" + "0" * 64
 PYTEST = f"pytest==8.0 \\\n{HASH}\n"
 
 
-def test_every_lock_of_the_checkout_is_good(checkout: Project) -> None:
+def test_every_lock_file_of_the_checkout_is_valid(checkout: Project) -> None:
     frameworks = load_frameworks(checkout.matrix)
     environments = load_environments(checkout.matrix)
     paths = {*(checkout.docker / "locks").glob("*.txt")} - {checkout.docker / "locks" / NVML_LOCK}
@@ -31,7 +31,7 @@ def test_every_lock_of_the_checkout_is_good(checkout: Project) -> None:
 
 
 @pytest.mark.parametrize(("build", "extra"), [("gpu", {"nvidia-ml-py"}), ("cpu", set())])
-def test_a_gpu_build_also_has_what_reads_the_gpus_state(checkout: Project, build: Device, extra: set[str]) -> None:
+def test_lock_files_of_gpu_builds_include_nvml(checkout: Project, build: Device, extra: set[str]) -> None:
     pins = parse_pins(checkout.lock("tf2.0", build).read_text("utf-8"))
     assert parse_pins(read_lock(checkout, "tf2.0", build)).keys() - pins.keys() == extra
 
@@ -47,7 +47,7 @@ def test_all_faults_of_a_lock_file_are_reported_at_once(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("text", ["six==1.0 \\\n", "six==1.0\n", f"six==1.0 \\\n{HASH} \\\nnumpy==1.0 \\\n{HASH}\n"])
-def test_a_requirement_without_its_hash(tmp_path: Path, text: str) -> None:
+def test_a_requirement_without_a_hash_is_reported(tmp_path: Path, text: str) -> None:
     path = tmp_path / "tf2.0-cpu.txt"
     path.write_text(PYTEST + text)
     with pytest.raises(DataError, match=r":\d+: "):
@@ -55,14 +55,14 @@ def test_a_requirement_without_its_hash(tmp_path: Path, text: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "# nothing\n", f"six==1.0 \\\n{HASH}\n", f"pytest-cov==1.0 \\\n{HASH}\n"])
-def test_a_lock_without_pytest(tmp_path: Path, text: str) -> None:
+def test_a_lock_file_without_pytest_is_reported(tmp_path: Path, text: str) -> None:
     path = tmp_path / "tf2.0-cpu.txt"
     path.write_text(text)
     with pytest.raises(DataError, match="no pytest is pinned"):
         check_lock(path)
 
 
-def test_a_venv_needs_a_tensorflow(checkout: Project, tmp_path: Path) -> None:
+def test_a_lock_file_without_tensorflow_is_reported(checkout: Project, tmp_path: Path) -> None:
     framework = load_frameworks(checkout.matrix)["tensorflow"]
     path = tmp_path / "tf2.0-cpu.txt"
     path.write_text(PYTEST)
@@ -73,14 +73,14 @@ def test_a_venv_needs_a_tensorflow(checkout: Project, tmp_path: Path) -> None:
     check_lock(path, framework=framework)
 
 
-def test_a_lock_that_is_no_text(tmp_path: Path) -> None:
+def test_a_lock_file_that_is_not_utf8_is_reported(tmp_path: Path) -> None:
     path = tmp_path / "tf2.0-cpu.txt"
     path.write_bytes(b"\xff\xfe")
     with pytest.raises(DataError, match="not UTF-8"):
         check_lock(path)
 
 
-def call_lock(root: Path, checkout: Project) -> subprocess.CompletedProcess[str]:
+def run_update_locks(root: Path, checkout: Project) -> subprocess.CompletedProcess[str]:
     """Run scripts/update-locks with a Python that has no packages."""
     script = root / "scripts" / "update-locks"
     script.parent.mkdir(exist_ok=True)
@@ -88,16 +88,16 @@ def call_lock(root: Path, checkout: Project) -> subprocess.CompletedProcess[str]
     return subprocess.run([sys.executable, "-I", "-S", script, "tf2.0"], capture_output=True, text=True, timeout=300)
 
 
-def test_scripts_lock_takes_the_python_that_has_tfdet(checkout: Project, tmp_path: Path) -> None:
+def test_update_locks_restarts_in_the_python_that_has_tfdet(checkout: Project, tmp_path: Path) -> None:
     python = tmp_path / ".venv" / "bin" / "python"
     python.parent.mkdir(parents=True)
     python.write_text('#!/bin/sh\necho "$@"\n')
     python.chmod(0o755)
-    assert call_lock(tmp_path, checkout).stdout == f"{tmp_path}/scripts/update-locks tf2.0\n"
+    assert run_update_locks(tmp_path, checkout).stdout == f"{tmp_path}/scripts/update-locks tf2.0\n"
 
 
-def test_scripts_lock_without_a_venv_says_what_makes_one(checkout: Project, tmp_path: Path) -> None:
-    done = call_lock(tmp_path, checkout)
+def test_update_locks_without_a_venv_names_bootstrap(checkout: Project, tmp_path: Path) -> None:
+    done = run_update_locks(tmp_path, checkout)
     assert done.returncode == ExitCode.USAGE
     assert "scripts/bootstrap" in done.stderr
     assert "Traceback" not in done.stderr

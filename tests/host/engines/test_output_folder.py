@@ -13,12 +13,13 @@ from tfdet.engines.docker import IMAGE_USER, _output_folder
 
 @pytest.fixture
 def secret(tmp_path: Path) -> Path:
+    """A file outside of the folder, which a container must not reach."""
     path = tmp_path / "secret"
     path.write_text("of the caller\n")
     return path
 
 
-def test_records_come_and_go(tmp_path: Path) -> None:
+def test_records_are_copied_in_and_out(tmp_path: Path) -> None:
     journal = tmp_path / "records.jsonl"
     journal.write_text("one\n")
     with _output_folder(journal) as folder:
@@ -32,7 +33,7 @@ def test_records_come_and_go(tmp_path: Path) -> None:
     assert [p.name for p in tmp_path.iterdir()] == ["records.jsonl"]
 
 
-def test_what_a_killed_host_left_and_what_came_since_are_both_kept(tmp_path: Path) -> None:
+def test_records_of_a_killed_run_and_of_the_next_are_both_kept(tmp_path: Path) -> None:
     journal = tmp_path / "records.jsonl"
     journal.write_text("one\nof a venv\n")
     folder = tmp_path / "records.jsonl.container"
@@ -44,7 +45,7 @@ def test_what_a_killed_host_left_and_what_came_since_are_both_kept(tmp_path: Pat
 
 
 @pytest.mark.parametrize("kind", ["link", "hard link", "pipe", "folder"])
-def test_what_a_container_plants_is_refused(tmp_path: Path, secret: Path, kind: str) -> None:
+def test_a_planted_file_that_is_not_regular_is_refused(tmp_path: Path, secret: Path, kind: str) -> None:
     journal = tmp_path / "records.jsonl"
     journal.write_text("one\n")
     before = secret.stat()
@@ -61,7 +62,7 @@ def test_what_a_container_plants_is_refused(tmp_path: Path, secret: Path, kind: 
 
 
 @pytest.mark.parametrize("target", ["secret", "nowhere"])
-def test_what_an_earlier_container_left_is_refused_too(tmp_path: Path, secret: Path, target: str) -> None:
+def test_a_file_planted_by_an_earlier_container_is_refused(tmp_path: Path, secret: Path, target: str) -> None:
     journal = tmp_path / "records.jsonl"
     journal.write_text("one\n")
     before = secret.stat()
@@ -77,6 +78,7 @@ def test_what_an_earlier_container_left_is_refused_too(tmp_path: Path, secret: P
 
 
 def plant(path: Path, secret: Path, kind: str) -> None:
+    """Replace the file by a link to the secret, a hard link, a pipe, or another kind."""
     path.unlink()
     if kind == "link":
         path.symlink_to(secret)

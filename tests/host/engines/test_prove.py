@@ -50,23 +50,25 @@ BODIES = {
 }
 
 
-def prove(*words: str) -> subprocess.CompletedProcess[str]:
+def run_prove(*words: str) -> subprocess.CompletedProcess[str]:
+    """Run `tfdet prove`."""
     command = [sys.executable, "-m", "tfdet", "prove", *words]
     return subprocess.run(command, capture_output=True, text=True, timeout=600)
 
 
-def program(*kernels: str) -> list[str]:
+def launch_command(*kernels: str) -> list[str]:
+    """Return the command of a program that launches these kernels of BODIES on the virtual GPU."""
     return ["--", sys.executable, "-c", f"TEXT, BODIES = {TEXT!r}, {BODIES!r}\n{PROGRAM}", *kernels]
 
 
-def test_kernels_that_are_proved_end_with_0() -> None:
-    done = prove(*program("histogram", "histogram"))
+def test_proved_kernels_exit_0() -> None:
+    done = run_prove(*launch_command("histogram", "histogram"))
     assert done.returncode == ExitCode.OK, done.stderr
     assert "proved      histogram (2 launches)" in done.stdout
 
 
-def test_one_that_is_not_is_named_with_its_line() -> None:
-    done = prove("--json", *program("histogram", "scatter_add"))
+def test_an_unproved_kernel_is_named_with_its_line() -> None:
+    done = run_prove("--json", *launch_command("histogram", "scatter_add"))
     assert done.returncode == ExitCode.CONTRADICTED, done.stderr
     output = json.loads(done.stdout)
     proved, open_ = output["kernels"]
@@ -81,16 +83,16 @@ def test_one_that_is_not_is_named_with_its_line() -> None:
         (["--", sys.executable, "-c", "print(1)"], ExitCode.NO_DEVICE),
         (["--", sys.executable, "-c", "raise SystemExit(7)"], 7),
         (["--schedule", "backwards", "--", "true"], ExitCode.USAGE),
-        (program(), ExitCode.CONTRADICTED),  # it launched nothing
+        (launch_command(), ExitCode.CONTRADICTED),  # it launched nothing
     ],
 )
-def test_nothing_looks_like_a_proof_where_there_is_none(words: list[str], code: int) -> None:
-    done = prove(*words)
+def test_output_without_a_proof_does_not_claim_one(words: list[str], code: int) -> None:
+    done = run_prove(*words)
     assert done.returncode == code, done.stderr
     assert "proved   " not in done.stdout
 
 
-def test_a_report_that_is_cut_off_is_an_error(tmp_path: Path) -> None:
+def test_a_truncated_report_is_an_error(tmp_path: Path) -> None:
     report = tmp_path / "report.jsonl"
     report.write_text('{"kernel": "k", "order": {"proved": true, "reasons": [], "rules": []}}\n{"kernel": "k", "or')
     with pytest.raises(RunFailedError, match="line 2"):
@@ -131,7 +133,7 @@ def test_a_cpu_fallback_ends_the_proof_by_its_name(tmp_path: Path) -> None:
     assert (parsed.is_proved, dict(parsed.host)) == (False, {("cublasSgemm_v2", "cpu_fallback"): 1})
 
 
-def test_the_example_of_the_explanation_runs_as_it_is_shown(tmp_path: Path) -> None:
+def test_the_example_of_the_explanation_prints_what_it_shows(tmp_path: Path) -> None:
     text = EXPLANATION.read_text("utf-8")
     guides.write_files(text, tmp_path)
     ((command, printed),) = guides.commands(text)
@@ -146,7 +148,7 @@ def real_report(tmp_path_factory: pytest.TempPathFactory) -> OrderReport:
     """An order report of three launches, one of which is not proved."""
     report = tmp_path_factory.mktemp("report") / "report.jsonl"
     environ = vgpu.environ(vgpu.library_folder(find_project()), "serial")
-    words = program("histogram", "histogram", "scatter_add")[1:]
+    words = launch_command("histogram", "histogram", "scatter_add")[1:]
     subprocess.run(words, env={**environ, "VGPU_CHECK": "order", "VGPU_REPORT": str(report)}, check=True, timeout=600)
     return order_report.read(str(report))
 
@@ -184,7 +186,7 @@ def test_a_proof_that_no_run_can_have_given_is_refused(real_report: OrderReport,
             read(line)
 
 
-def test_runs_that_differ_although_all_is_proved_had_other_values_from_the_host() -> None:
+def test_differing_runs_of_proved_kernels_had_other_host_values() -> None:
     report = OrderReport()
     report.add({"kernel": "k", "order": {"proved": True, "reasons": [], "rules": []}})
     described = describe(report, ["serial"], differed=True)

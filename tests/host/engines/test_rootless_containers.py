@@ -39,7 +39,7 @@ os.execve(sys.executable, [sys.executable, *there], told)
 @pytest.mark.parametrize(("name", "suffix", "words"), [
     ("apptainer", "sif", "exec --containall --cleanenv --no-home"), ("enroot", "sqsh", "start"),
 ])  # fmt: skip
-def test_the_suite_runs_in_an_image(
+def test_the_suite_runs_with_the_mounts_that_it_needs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, suffix: str, words: str
 ) -> None:
     project = bare_project(tmp_path / "p", sources=1, cases=2)

@@ -24,6 +24,7 @@ from tfdet.engines.run import _journal, _recover_orphaned_journals
 from tfdet.store.records import parse, read_records
 from tfdet.store.signatures import bundle_path
 
+# Arguments of a short run; TWO: with these two solutions only.
 FEW = ["--source", "reduce-sum", "--source", "bias-add-backprop", "--repeats", "3", "--processes", "1"]
 TWO = ["--solution", "none", "--solution", "TEOD"]  # each takes a process of its own
 
@@ -36,7 +37,7 @@ def environ(project: Project, **changes: str) -> dict[str, str]:
     return {**os.environ, "TFDET_ROOT": str(project.root), **changes}
 
 
-def run(project: Project, *arguments: str | Path, **changes: str) -> subprocess.CompletedProcess[str]:
+def run_tfdet(project: Project, *arguments: str | Path, **changes: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         command(*arguments),
         env=environ(project, **changes),
@@ -47,8 +48,8 @@ def run(project: Project, *arguments: str | Path, **changes: str) -> subprocess.
     )
 
 
-def test_no_interpreter_is_one_line_of_cause_and_one_of_advice(copy: Project, tmp_path: Path) -> None:
-    done = run(copy, "tf2.0", "--device", "cpu", PATH="/nowhere", HOME=str(tmp_path), PYENV_ROOT=str(tmp_path),
+def test_a_missing_interpreter_is_reported_with_advice(copy: Project, tmp_path: Path) -> None:
+    done = run_tfdet(copy, "tf2.0", "--device", "cpu", PATH="/nowhere", HOME=str(tmp_path), PYENV_ROOT=str(tmp_path),
                XDG_CACHE_HOME=str(tmp_path))  # fmt: skip
     assert done.returncode == ExitCode.RUN_FAILED
     assert "tfdet: no CPython 3.7 on this machine\n  Install CPython 3.7" in done.stderr
@@ -57,17 +58,17 @@ def test_no_interpreter_is_one_line_of_cause_and_one_of_advice(copy: Project, tm
 
 def test_a_broken_lock_is_reported_before_anything_is_installed(copy: Project, tmp_path: Path) -> None:
     copy.lock("tf2.0", "cpu").write_text("tensorflow==2.0.0\n")
-    done = run(copy, "tf2.0", "--device", "cpu", XDG_CACHE_HOME=str(tmp_path))
+    done = run_tfdet(copy, "tf2.0", "--device", "cpu", XDG_CACHE_HOME=str(tmp_path))
     assert done.returncode == ExitCode.USAGE
     assert "tf2.0-cpu.txt:1:" in done.stderr
     assert not (tmp_path / "tfdet" / "venvs").exists()
 
 
 def test_an_image_cannot_be_a_venv(checkout: Project) -> None:
-    done = run(checkout, "ngc19.06-py3", "--engine", "venv", "--device", "cpu")
+    done = run_tfdet(checkout, "ngc19.06-py3", "--engine", "venv", "--device", "cpu")
     assert done.returncode == ExitCode.USAGE
     assert "--engine docker" in done.stderr
-    assert run(checkout, "ngc19.06-py3", "--engine", "venv").returncode == ExitCode.USAGE, "with or without a GPU"
+    assert run_tfdet(checkout, "ngc19.06-py3", "--engine", "venv").returncode == ExitCode.USAGE, "with or without a GPU"
 
 
 @pytest.mark.tensorflow
@@ -75,7 +76,7 @@ def test_json_is_records_on_standard_output_and_text_on_standard_error(
     checkout: Project, tf_python: Callable[[str], Path], tmp_path: Path
 ) -> None:
     tf_python("tf2.21")
-    done = run(checkout, "tf2.21", "--device", "cpu", *FEW, *TWO, "--json", "--out", tmp_path / "r.jsonl")
+    done = run_tfdet(checkout, "tf2.21", "--device", "cpu", *FEW, *TWO, "--json", "--out", tmp_path / "r.jsonl")
     assert done.returncode == 0, done.stderr
     records = [parse(line.encode()) for line in done.stdout.splitlines()]
     assert {record.source for record in records} == {"reduce-sum", "bias-add-backprop"}
@@ -95,13 +96,14 @@ def test_records_in_a_file_are_signed_unless_the_key_is_not_trusted_for_them(
     key.write_bytes(lab.private_pem)
     key.chmod(0o600)
     arguments_of_few = ["--source", "reduce-sum", "--case", "*eager", *TWO, "--repeats", "2", "--processes", "1"]
-    done = run(copy, "tf2.21", "--device", "cpu", *arguments_of_few, "--out", out, TFDET_KEY=str(key))
+    done = run_tfdet(copy, "tf2.21", "--device", "cpu", *arguments_of_few, "--out", out, TFDET_KEY=str(key))
     assert done.returncode == 0, done.stderr
     assert bundle_path(out).exists() == (trusted_for != "nvidia")
     assert ("kept as unsigned: the key lab is not trusted for cpu" in done.stderr) == (trusted_for == "nvidia")
     assert "reduce-sum" in done.stdout, "signed for another repository, or unsigned: they count as unsigned"
 
 
+# A suite whose case waits for a file, so that a run can be interrupted then. GATES: several such cases.
 GATE = """
 import os
 import time
@@ -147,12 +149,12 @@ def test_an_interrupted_run_keeps_finished_records_and_running_again_goes_on(
     stuck.cancel()
     assert process.wait(timeout=300) == ExitCode.INTERRUPTED, rest
     assert "running again resumes" in rest  # the advice, no traceback
-    assert not alive(process.pid)
+    assert not remaining_processes(process.pid)
     (journal,) = copy.journals.glob("*/records.jsonl")
     finished = len(list(read_records(journal)))
     assert finished >= 3
     opened.touch()
-    second_run = run(copy, *arguments[4:])
+    second_run = run_tfdet(copy, *arguments[4:])
     assert second_run.returncode == 0, second_run.stderr
     total = int(second_run.stderr.split(" records added")[0].rsplit(maxsplit=1)[-1])
     assert total > finished
@@ -160,7 +162,7 @@ def test_an_interrupted_run_keeps_finished_records_and_running_again_goes_on(
     assert not list(copy.journals.glob("*/records.jsonl"))
 
 
-def alive(session: int) -> list[str]:
+def remaining_processes(session: int) -> list[str]:
     """Return the processes of a session that still run after a grace period."""
     end = time.monotonic() + 60
     while True:
@@ -177,7 +179,7 @@ GATES = (
 
 @pytest.mark.tensorflow
 @pytest.mark.parametrize("beside", ["store", "out"])
-def test_killed_by_force_it_leaves_nobody_who_writes_and_no_run_counts_twice(
+def test_after_sigkill_no_process_writes_and_no_run_counts_twice(
     copy: Project, tf_python: Callable[[str], Path], tmp_path: Path, beside: str
 ) -> None:
     tf_python("tf2.21")
@@ -205,7 +207,7 @@ def test_killed_by_force_it_leaves_nobody_who_writes_and_no_run_counts_twice(
     second = subprocess.Popen(
         command(*arguments_of_few), env=environ(copy), cwd=copy.root, stderr=subprocess.PIPE, text=True
     )
-    assert not alive(process.pid)
+    assert not remaining_processes(process.pid)
     opened.touch()
     assert second.communicate(timeout=300)[1] and second.returncode == 0
     paths = [tmp_path / "r.jsonl"] if beside == "out" else list(copy.evidence.glob("*/*.jsonl"))
@@ -240,7 +242,7 @@ def test_two_runs_never_write_into_one_file(checkout: Project, tmp_path: Path) -
 
     out = tmp_path / "r.jsonl"
     with filelock.FileLock(f"{out}.lock"):
-        done = run(checkout, "tf2.21", "--device", "cpu", "--out", out)
+        done = run_tfdet(checkout, "tf2.21", "--device", "cpu", "--out", out)
     assert done.returncode == ExitCode.USAGE
     assert "another run is writing" in done.stderr
 
@@ -251,7 +253,7 @@ def test_an_out_file_that_holds_something_else_is_left_alone(
     tf_python("tf2.21")
     out = tmp_path / "notes.txt"
     out.write_text("my notes\n")
-    done = run(checkout, "tf2.21", "--device", "cpu", *FEW, *TWO, "--out", out)
+    done = run_tfdet(checkout, "tf2.21", "--device", "cpu", *FEW, *TWO, "--out", out)
     assert done.returncode == ExitCode.USAGE, done.stderr
     assert out.read_text() == "my notes\n"
     assert json.dumps("notes.txt")[1:-1] in done.stderr
@@ -260,12 +262,12 @@ def test_an_out_file_that_holds_something_else_is_left_alone(
 def test_an_out_file_that_cannot_be_kept_is_wrong_usage(checkout: Project, tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     for out in (tmp_path / "file" / "deeper" / "r.jsonl", tmp_path):
-        done = run(checkout, "tf2.21", "--device", "cpu", "--out", out)
+        done = run_tfdet(checkout, "tf2.21", "--device", "cpu", "--out", out)
         assert done.returncode == ExitCode.USAGE, done.stderr
         assert f"--out {out}" in done.stderr
 
 
-def test_records_stranded_beside_another_run_are_taken(copy: Project, record_line: Callable[..., bytes]) -> None:
+def test_records_left_beside_the_journal_are_added(copy: Project, record_line: Callable[..., bytes]) -> None:
     import filelock
 
     def strand(folder: str, content: bytes) -> Path:

@@ -19,17 +19,18 @@ from tfdet.store.records import read_records
 ROOT = Path(__file__).parents[3]
 
 
-def tox(root: Path, *arguments: str) -> str:
+def run_tox(root: Path, *arguments: str) -> str:
     command = [sys.executable, "-m", "tox", "--root", str(root), "-c", str(root / "tox.ini"), *arguments]
     return subprocess.run(command, cwd=root, capture_output=True, text=True, check=True).stdout
 
 
-def listed(root: Path) -> set[str]:
-    return set(re.findall(r"^(\S+-v?[cg]pu) ", tox(root, "list"), re.M))
+def listed_environments(root: Path) -> set[str]:
+    """Return the tox environments of the matrix."""
+    return set(re.findall(r"^(\S+-v?[cg]pu) ", run_tox(root, "list"), re.M))
 
 
 @pytest.fixture
-def small(tmp_path: Path) -> Path:
+def small_checkout(tmp_path: Path) -> Path:
     """Copy what tox reads of a checkout: its settings and the environments of the matrix."""
     for name in ("tox.ini", "toxfile.py"):
         shutil.copy(ROOT / name, tmp_path)
@@ -40,26 +41,26 @@ def small(tmp_path: Path) -> Path:
 
 def test_each_environment_that_pip_builds_is_there_on_every_device(checkout: Project) -> None:
     built = [key for key, e in load_matrix(checkout.matrix).environments.items() if e.pip is not None]
-    text = tox(ROOT, "config", "-k", "set_env")
+    text = run_tox(ROOT, "config", "-k", "set_env")
     pairs = set(zip(re.findall(r"TFDET_ENV=(\S+)", text), re.findall(r"TFDET_DEVICE=(\S+)", text), strict=True))
     assert pairs == {(key, device) for key in built for device in ("cpu", "gpu", "vgpu")}
 
 
-def test_the_names_are_those_that_people_know() -> None:
+def test_usual_names_of_environments_exist() -> None:
     known = {"tf113": "tf1.13.1", "tf115": "tf1.15", "tf1155": "tf1.15.5", "tf20": "tf2.0", "tf210": "tf2.10"}
     for name, key in known.items():
         command = f"tfdet run {key} --engine venv --device gpu "
-        assert command in tox(ROOT, "config", "-e", f"{name}-gpu", "-k", "commands")
+        assert command in run_tox(ROOT, "config", "-e", f"{name}-gpu", "-k", "commands")
 
 
 @pytest.mark.parametrize(("key", "name"), [("tf2.99", "tf299"), ("tf2.3.99", "tf2399"), ("tf2.1.0", "tf2.1.0")])
-def test_a_new_environment_of_the_matrix_is_one_of_tox(small: Path, key: str, name: str) -> None:
-    before = listed(small)
-    (newest,) = small.joinpath("matrix").rglob("tf2.21.toml")
+def test_a_new_environment_of_the_matrix_is_in_tox(small_checkout: Path, key: str, name: str) -> None:
+    before = listed_environments(small_checkout)
+    (newest,) = small_checkout.joinpath("matrix").rglob("tf2.21.toml")
     shutil.copy(newest, newest.with_name(f"{key}.toml"))
-    assert listed(small) - before == {f"{name}-cpu", f"{name}-gpu", f"{name}-vgpu"}
+    assert listed_environments(small_checkout) - before == {f"{name}-cpu", f"{name}-gpu", f"{name}-vgpu"}
     command = f"tfdet run {key} --engine venv --device cpu "
-    assert command in tox(small, "config", "-e", f"{name}-cpu", "-k", "commands")
+    assert command in run_tox(small_checkout, "config", "-e", f"{name}-cpu", "-k", "commands")
 
 
 @weekly.on_day(1)

@@ -28,24 +28,25 @@ print(cuda.cuInit(0), cuda.cuDeviceGetName(name, 100, 0), name.value.decode())
 """
 
 
-def tfdet(*arguments: str) -> subprocess.CompletedProcess[str]:
+def run_tfdet(*arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run `python -m tfdet`."""
     return subprocess.run([sys.executable, "-m", "tfdet", *arguments], capture_output=True, text=True, timeout=600)
 
 
 def test_a_program_finds_the_virtual_gpu() -> None:
-    done = tfdet("vgpu", "--schedule", "random:7", "--", sys.executable, "-c", NAME_OF_THE_DEVICE)
+    done = run_tfdet("vgpu", "--schedule", "random:7", "--", sys.executable, "-c", NAME_OF_THE_DEVICE)
     assert (done.returncode, done.stdout) == (0, "0 0 tfdet virtual GPU (CPU emulation)\n"), done.stderr
 
 
 def test_a_program_that_never_used_it_is_reported() -> None:
     """A message says that its results are not those of a GPU."""
-    done = tfdet("vgpu", "--", sys.executable, "-c", "print(1)")
+    done = run_tfdet("vgpu", "--", sys.executable, "-c", "print(1)")
     assert (done.returncode, done.stdout) == (ExitCode.NO_DEVICE, "1\n")
     assert "never used the virtual GPU" in done.stderr
 
 
 def test_a_programs_exit_code_is_handed_on() -> None:
-    assert tfdet("vgpu", "--", sys.executable, "-c", "raise SystemExit(7)").returncode == 7
+    assert run_tfdet("vgpu", "--", sys.executable, "-c", "raise SystemExit(7)").returncode == 7
 
 
 @pytest.mark.parametrize(
@@ -56,24 +57,25 @@ def test_a_programs_exit_code_is_handed_on() -> None:
     ],
 )
 def test_wrong_arguments_are_usage_errors(words: list[str], message: str) -> None:
-    done = tfdet("vgpu", *words)
+    done = run_tfdet("vgpu", *words)
     assert (done.returncode, message in done.stderr) == (ExitCode.USAGE, True), done.stderr
 
 
 @pytest.fixture(scope="module")
-def library(checkout: Project) -> Path:
+def vgpu_folder(checkout: Project) -> Path:
+    """Return the folder of the built virtual GPU (libcuda.so.1 and others)."""
     return vgpu.library_folder(checkout)
 
 
 @pytest.mark.parametrize("name", ["serial", "reverse", "random:0", "adversary:12", "random:7@2:0-3", "lanes@1:3-3"])
-def test_schedules_that_the_device_knows(library: Path, name: str) -> None:
-    assert vgpu.environ(library, name)["VGPU_SCHEDULE"] == name
+def test_schedules_that_the_device_knows(vgpu_folder: Path, name: str) -> None:
+    assert vgpu.environ(vgpu_folder, name)["VGPU_SCHEDULE"] == name
 
 
 @pytest.mark.parametrize("name", ["", "random", "random:-1", "random:1x", "serial:1", "RANDOM:1"])
-def test_schedules_that_it_does_not_know(library: Path, name: str) -> None:
+def test_schedules_that_it_does_not_know(vgpu_folder: Path, name: str) -> None:
     with pytest.raises(UsageError):
-        vgpu.environ(library, name)
+        vgpu.environ(vgpu_folder, name)
 
 
 def test_the_grammar_of_schedules(checkout: Project) -> None:
@@ -95,24 +97,28 @@ def test_a_schedule_that_does_not_exist_is_refused_before_anything_is_compiled(
     assert not list(tmp_path.rglob("*.o")) and not list(tmp_path.rglob("lock"))
 
 
-def test_what_speaks_of_cards_does_not_hide_it(library: Path) -> None:
+def test_variables_that_hide_gpus_do_not_hide_the_virtual_one(vgpu_folder: Path) -> None:
     before = {"CUDA_VISIBLE_DEVICES": "", "LD_LIBRARY_PATH": "/cuda", "PATH": "/bin"}
-    variables = vgpu.environ(library, "serial", before)
-    assert variables == {"LD_LIBRARY_PATH": f"{library}:/cuda", "PATH": f"{library}:/bin", "VGPU_SCHEDULE": "serial"}
+    variables = vgpu.environ(vgpu_folder, "serial", before)
+    assert variables == {
+        "LD_LIBRARY_PATH": f"{vgpu_folder}:/cuda",
+        "PATH": f"{vgpu_folder}:/bin",
+        "VGPU_SCHEDULE": "serial",
+    }
     assert before["CUDA_VISIBLE_DEVICES"] == "", "the caller's own stay"
 
 
-def test_cpu_fallbacks_are_off_by_default(library: Path) -> None:
+def test_cpu_fallbacks_are_off_by_default(vgpu_folder: Path) -> None:
     before = {"LD_LIBRARY_PATH": "", "PATH": ""}
-    assert "VGPU_CPU_FALLBACKS" not in vgpu.environ(library, "serial", before)
-    assert vgpu.environ(library, "serial", before, cpu_fallbacks=True)["VGPU_CPU_FALLBACKS"] == "all"
+    assert "VGPU_CPU_FALLBACKS" not in vgpu.environ(vgpu_folder, "serial", before)
+    assert vgpu.environ(vgpu_folder, "serial", before, cpu_fallbacks=True)["VGPU_CPU_FALLBACKS"] == "all"
 
 
 def test_cpu_fallbacks_of_a_program() -> None:
     product = (
         "import ctypes; c = ctypes.CDLL('libcublas.so.10'); print(c.cublasSaxpy_v2(None, 0, (ctypes.c_float * 1)()))"
     )
-    done = tfdet("vgpu", "--cpu-fallbacks", "--", sys.executable, "-c", product)
+    done = run_tfdet("vgpu", "--cpu-fallbacks", "--", sys.executable, "-c", product)
     assert (done.returncode, done.stdout) == (0, "0\n"), done.stderr
     assert "cublasSaxpy_v2 is computed by a CPU fallback: its last bits are not NVIDIA's" in done.stderr
 
@@ -126,10 +132,8 @@ def test_records_are_refused_with_cpu_fallbacks(tmp_path: Path, monkeypatch: pyt
     assert "VGPU_CPU_FALLBACKS" not in os.environ
 
 
-def test_what_a_caller_chooses_of_the_device_is_set_and_recorded(
-    library: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("LD_LIBRARY_PATH", str(library))
+def test_device_options_of_the_caller_are_set_and_recorded(vgpu_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LD_LIBRARY_PATH", str(vgpu_folder))
     for name in ("VGPU_CODE", "VGPU_CPU_FALLBACKS"):
         monkeypatch.setenv(name, "")
     device = Vgpu()
@@ -153,7 +157,7 @@ def test_without_a_compiler_the_error_says_what_to_install(checkout: Project, tm
     assert (done.returncode, "pip install ziglang" in done.stderr) == (3, True), done.stderr
 
 
-def test_the_doctor_looks_for_the_compiler_and_not_for_a_card(checkout: Project) -> None:
+def test_doctor_checks_for_a_compiler_and_not_for_a_gpu(checkout: Project) -> None:
     names = [check.name for check in doctor.run_checks(checkout, load_matrix(checkout.matrix), "tf2.0", "vgpu")]
     assert "C++ compiler for the virtual GPU" in names
     assert not {"GPU", "driver", "GPU code", "NVIDIA runtime in Docker"}.intersection(names)
@@ -184,23 +188,27 @@ def test_pytorch_keeps_nvidias_run_time_compiler(checkout: Project, key: str, ex
     assert remaining == ([] if expected is None else [f"nvidia-cuda-nvrtc{'-' if expected else ''}{expected}"])
 
 
-def test_each_run_of_a_case_has_its_own_schedule_and_always_the_same(library: Path) -> None:
+def test_each_run_of_a_case_has_its_own_schedule_and_always_the_same(vgpu_folder: Path) -> None:
     names = [_schedule(number) for number in range(200)]
     assert names[:5] == ["serial", "reverse", "random:2", "adversary:3", "random:4"]
     assert len(set(names)) == 200
-    assert all(vgpu.environ(library, name) for name in names)
+    assert all(vgpu.environ(vgpu_folder, name) for name in names)
 
 
-def test_where_it_was_not_built_nothing_is_begun_anew(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_without_a_built_library_the_probe_starts_no_second_process(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     monkeypatch.setenv("TFDET_VGPU", str(tmp_path))
     monkeypatch.setattr("os.execve", lambda *_: pytest.fail("begun anew"))
     Vgpu().initialize()
 
 
-def test_whoever_has_begun_a_process_with_it_need_not_name_it(library: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_process_already_on_the_virtual_gpu_needs_no_option(
+    vgpu_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.delenv("TFDET_VGPU", raising=False)
-    monkeypatch.setenv("LD_LIBRARY_PATH", f"{library}:/cuda")
+    monkeypatch.setenv("LD_LIBRARY_PATH", f"{vgpu_folder}:/cuda")
     monkeypatch.setattr("os.execve", lambda *_: pytest.fail("begun anew"))
     device = Vgpu()
     device.initialize()
-    assert device.details(["serial"])["sources"] == (library / "sources").read_text().strip()
+    assert device.details(["serial"])["sources"] == (vgpu_folder / "sources").read_text().strip()

@@ -22,7 +22,9 @@ BLOCK = re.compile(r"^```console at=(?P<place>\w+)\n(?P<text>.*?)^```", re.M | r
 
 
 @pytest.mark.tensorflow
-def test_the_guide_is_followed_word_by_word(copy: Project, tf_python: Callable[[str], Path], tmp_path: Path) -> None:
+def test_the_guides_commands_print_what_it_shows(
+    copy: Project, tf_python: Callable[[str], Path], tmp_path: Path
+) -> None:
     tf_python("tf2.0")
     machines = {"cluster": tmp_path / "cluster", "home": copy.root}
     shutil.copytree(copy.root, machines["cluster"])
@@ -42,7 +44,7 @@ def test_the_guide_is_followed_word_by_word(copy: Project, tf_python: Callable[[
     assert {(r.source, r.solution) for r in read_records(added_file)} == {("reduce-sum", "none"), ("reduce-sum", "TDO")}
 
 
-def test_its_tables_name_options_that_there_are_with_their_defaults() -> None:
+def test_the_guides_tables_list_the_options_and_defaults() -> None:
     documented = dict(re.findall(r"^\| `--([a-z-]+) ?([^`]*)`", GUIDE, re.M))
     assert set(documented) == {"gpu", "container-runtime", "sbatch-option", "build-environments", "max-parallel",
                                "task-minutes", "memory", "poll-interval", "prove"}  # fmt: skip

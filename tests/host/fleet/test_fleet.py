@@ -1,4 +1,4 @@
-"""A fleet's plan and folder, and how it handles tasks that fail, are killed, or are not watched."""
+"""Plan and folder of a fleet (runs of the suite on a cluster); tasks that fail, are killed, or are not watched."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from tfdet.store.durations import UNKNOWN_SECONDS, Durations, collect_durations
 from tfdet.store.records import read_records
 
 
-def test_sources_are_shared_out_evenly() -> None:
+def test_sources_are_divided_evenly_into_tasks() -> None:
     groups = partition_sources({"a": 49.0, "b": 30.0, "c": 20.0, "d": 1.0}, 51)
     assert sorted(groups) == [(["a", "d"], 50.0), (["b", "c"], 50.0)]
     assert sorted(partition_sources({"a": 500.0, "b": 1.0}, 10)) == [(["a"], 500.0), (["b"], 1.0)], (
@@ -36,7 +36,7 @@ def test_sources_are_shared_out_evenly() -> None:
     assert partition_sources({}, 10) == []
 
 
-def test_a_fleet_plans_every_cell_once_and_controls_with_their_solutions(checkout: Project) -> None:
+def test_every_cell_is_planned_once_with_its_control_in_the_same_task(checkout: Project) -> None:
     matrix = load_matrix(checkout.matrix)
     planned = plan_tasks(matrix, ["tf2.0", "tf2.21"], [], FleetOptions(device="cpu"), Durations({}, {}, {}), 3600)
     for key in ("tf2.0", "tf2.21"):
@@ -45,7 +45,7 @@ def test_a_fleet_plans_every_cell_once_and_controls_with_their_solutions(checkou
     assert [task.seconds for task in planned] == sorted((task.seconds for task in planned), reverse=True)
 
 
-def test_tasks_are_sized_by_what_was_measured(
+def test_the_length_of_a_task_follows_measured_times(
     checkout: Project, tmp_path: Path, record_line: Callable[..., bytes]
 ) -> None:
     file = tmp_path / "records.jsonl"
@@ -79,14 +79,17 @@ def folder(tmp_path: Path, checkout: Project) -> FleetFolder:
     return fleet_folder
 
 
-def attempt(folder: FleetFolder, name: str, lines: bytes = b"", code: int | None = None, node: str = "n1") -> None:
+def write_attempt(
+    folder: FleetFolder, name: str, lines: bytes = b"", code: int | None = None, node: str = "n1"
+) -> None:
+    """Write the files of one attempt at a task: its start, its journal, and its end if it has an exit code."""
     folder.record_start(name, AttemptStart(node=node, started=0.0))
     folder.journal(name).write_bytes(lines)
     if code is not None:
         folder.record_end(name, AttemptEnd(code=code, node=node, seconds=50.0))
 
 
-def test_a_folder_is_made_once(folder: FleetFolder, tmp_path: Path) -> None:
+def test_an_existing_fleet_folder_is_refused(folder: FleetFolder, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="already contains a fleet"):
         folder.make(folder.fleet)
     with pytest.raises(UsageError, match="no fleet"):
@@ -96,15 +99,15 @@ def test_a_folder_is_made_once(folder: FleetFolder, tmp_path: Path) -> None:
         _ = FleetFolder(folder.path).fleet
 
 
-def test_every_finished_record_of_killed_attempts_is_taken_once(
+def test_finished_records_of_killed_attempts_are_collected_once(
     folder: FleetFolder, record_line: Callable[..., bytes]
 ) -> None:
     first, second, third = record_line(case="a-eager"), record_line(case="b-eager"), record_line(case="c-eager")
     crashed = record_line("crashed", case="b-eager")
-    attempt(folder, "0-1", first + crashed + third[:40])  # killed while it wrote
-    attempt(folder, "0-2", first + second, code=130)
-    attempt(folder, "0-3", first + second + third, code=0)
-    attempt(folder, "1-1", record_line("crashed", case="d-eager"), code=3)
+    write_attempt(folder, "0-1", first + crashed + third[:40])  # killed while it wrote
+    write_attempt(folder, "0-2", first + second, code=130)
+    write_attempt(folder, "0-3", first + second + third, code=0)
+    write_attempt(folder, "1-1", record_line("crashed", case="d-eager"), code=3)
     collected = [(record.case, record.observation) for record in collect.records(folder)]
     assert sorted(collected) == [
         ("a-eager", "equal"),
@@ -114,33 +117,33 @@ def test_every_finished_record_of_killed_attempts_is_taken_once(
     ]
 
 
-def test_a_line_that_is_no_record_is_named_and_nothing_is_taken(
+def test_a_journal_with_an_invalid_line_is_not_collected(
     folder: FleetFolder, record_line: Callable[..., bytes]
 ) -> None:
-    attempt(folder, "0-1", record_line() + record_line(case="b-eager").replace(b"equal", b"differs"), code=0)
+    write_attempt(folder, "0-1", record_line() + record_line(case="b-eager").replace(b"equal", b"differs"), code=0)
     with pytest.raises(DataError, match=r"0-1\.jsonl:2: its checksum does not fit"):
         collect.records(folder)
 
 
-def test_what_is_done_waits_or_is_given_up(folder: FleetFolder) -> None:
+def test_states_of_tasks_follow_from_their_attempts(folder: FleetFolder) -> None:
     nobody = JobsInFlight(frozenset(), frozenset())
     assert compute_progress(folder, nobody).ready == [0, 1]
-    attempt(folder, "0-1", code=1)  # contradicted: it ran
-    attempt(folder, "1-1")
+    write_attempt(folder, "0-1", code=1)  # contradicted: it ran
+    write_attempt(folder, "1-1")
     progress = compute_progress(folder, JobsInFlight(frozenset(), frozenset({1})))
     assert (progress.done, progress.ready, progress.complete) == ({0}, [], False)
     assert progress.seconds_left == pytest.approx(50.0), "the first took half of what was expected"
     for number in range(MAX_FAILURES):
         assert compute_progress(folder, nobody).ready == [1]
-        attempt(folder, f"1-2{number}", code=3, node=f"n{number}")
+        write_attempt(folder, f"1-2{number}", code=3, node=f"n{number}")
     progress = compute_progress(folder, nobody)
     assert progress.complete and list(progress.given_up) == [1]
     assert progress.failed_on[1] == ("n0", "n1", "n2")
 
 
-def test_what_is_killed_every_time_is_given_up_some_day(folder: FleetFolder) -> None:
+def test_a_task_that_is_always_killed_is_given_up(folder: FleetFolder) -> None:
     for number in range(MAX_KILLS):
-        attempt(folder, f"0-{number:02}", code=None if number % 2 else 130)
+        write_attempt(folder, f"0-{number:02}", code=None if number % 2 else 130)
     assert "killed" in compute_progress(folder, None).given_up[0]
 
 
@@ -149,7 +152,8 @@ def test_a_task_that_was_too_long_gets_more_time() -> None:
     assert requested_minutes(1, 0) == 10
 
 
-def fleet(project: Project, *words: str) -> subprocess.Popen[str]:
+def start_fleet(project: Project, *words: str) -> subprocess.Popen[str]:
+    """Start `tfdet fleet`."""
     return subprocess.Popen(
         [sys.executable, "-m", "tfdet", "fleet", *words], env={**os.environ, **environ(project)}, text=True,
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True,
@@ -159,14 +163,14 @@ def fleet(project: Project, *words: str) -> subprocess.Popen[str]:
 def test_tasks_and_submitters_are_killed_and_no_record_is_lost_or_doubled(tmp_path: Path) -> None:
     project, folder = bare_project(tmp_path / "p", sources=3, cases=4, seconds=0.2), tmp_path / "f"
     plan = ["bare1.0", "--device", "cpu", "--cluster", "local", "--task-minutes", "0.001", "--repeats", "2"]
-    submitter = fleet(project, "run", *plan, "--folder", str(folder))
+    submitter = start_fleet(project, "run", *plan, "--folder", str(folder))
     journal = _wait_for(lambda: next((p for p in folder.glob("records/0-*.jsonl") if b"\n" in p.read_bytes()), None))
     os.killpg(submitter.pid, signal.SIGKILL)  # and the task with it
     submitter.communicate()
     journal_bytes = journal.read_bytes()
-    status = json.loads(fleet(project, "status", str(folder), "--json").communicate()[0])
+    status = json.loads(start_fleet(project, "status", str(folder), "--json").communicate()[0])
     assert (status["tasks"], status["done"], status["running"]) == (3, 0, 0)
-    _, output = fleet(project, "run", "--resume", "--folder", str(folder)).communicate(timeout=120)
+    _, output = start_fleet(project, "run", "--resume", "--folder", str(folder)).communicate(timeout=120)
     assert "3 of 3 tasks done" in output
     (file,) = project.evidence.glob("cpu/*.jsonl")
     records = list(read_records(file))
@@ -176,14 +180,14 @@ def test_tasks_and_submitters_are_killed_and_no_record_is_lost_or_doubled(tmp_pa
     )  # fmt: skip
     complete_lines = journal_bytes[: journal_bytes.rfind(b"\n") + 1]
     assert all(line in file.read_bytes().splitlines() for line in complete_lines.splitlines())
-    second = fleet(project, "cancel", str(folder)).communicate(timeout=60)[1]
+    second = start_fleet(project, "cancel", str(folder)).communicate(timeout=60)[1]
     assert "0 records added, 0 replaced, 24 duplicates" in second
 
 
-def test_ctrl_c_ends_what_runs_on_this_host_without_a_word_of_python(tmp_path: Path) -> None:
+def test_ctrl_c_ends_local_tasks_without_a_traceback(tmp_path: Path) -> None:
     project, folder = bare_project(tmp_path / "p", sources=1, cases=4, seconds=0.5), tmp_path / "f"
     plan = ["bare1.0", "--device", "cpu", "--cluster", "local", "--repeats", "2", "--folder", str(folder)]
-    submitter = fleet(project, "run", *plan)
+    submitter = start_fleet(project, "run", *plan)
     _wait_for(lambda: next((p for p in folder.glob("records/0-*.jsonl") if b"\n" in p.read_bytes()), None))
     os.killpg(submitter.pid, signal.SIGINT)  # as a terminal does
     output = "".join(submitter.communicate(timeout=60))
@@ -212,7 +216,7 @@ def test_an_environment_is_made_once_for_all_that_see_the_cache(
             "2",
             *options,
         ]
-        _, output = fleet(project, "run", *plan, "--folder", str(folder)).communicate(timeout=120)
+        _, output = start_fleet(project, "run", *plan, "--folder", str(folder)).communicate(timeout=120)
         assert "4 records added" in output, output
         logs = "".join(path.read_text() for path in folder.glob("logs/*.err"))
         assert (logs.count("building the environment"), output.count("building the environment")) == (

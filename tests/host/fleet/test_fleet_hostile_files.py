@@ -21,10 +21,11 @@ from tfdet.fleet.tasks import FleetOptions, Task
 from tfdet.fleet.watch import watch
 from tfdet.store.evidence import EvidenceStore
 
-NOBODY = JobsInFlight(frozenset(), frozenset())
+NO_JOBS = JobsInFlight(frozenset(), frozenset())
 
 
 def create_folder(path: Path, checkout: Project, *environments: str) -> FleetFolder:
+    """Create a fleet's folder with one task for each environment; return it."""
     folder = FleetFolder(path)
     one_task_each = [
         Task(environment=key, sources=["bias-add-backprop"], seconds=100.0) for key in environments or ["tf2.0"]
@@ -36,24 +37,26 @@ def create_folder(path: Path, checkout: Project, *environments: str) -> FleetFol
 
 @pytest.fixture
 def folder(tmp_path: Path, checkout: Project) -> FleetFolder:
+    """A fleet's folder with one task."""
     return create_folder(tmp_path / "fleet", checkout)
 
 
-def attempt(folder: FleetFolder, name: str, lines: bytes, code: int | None = None) -> None:
+def write_attempt(folder: FleetFolder, name: str, lines: bytes, code: int | None = None) -> None:
+    """Write the files of one attempt at a task: its start, its journal, and its end if it has an exit code."""
     folder.record_start(name, AttemptStart(node="n1", started=0.0))
     folder.journal(name).write_bytes(lines)
     if code is not None:
         folder.record_end(name, AttemptEnd(code=code, node="n1", seconds=50.0))
 
 
-def test_folders_of_one_name_are_two_fleets_whatever_they_are_called(tmp_path: Path, checkout: Project) -> None:
+def test_folders_of_equal_name_are_different_fleets(tmp_path: Path, checkout: Project) -> None:
     """Jobs are found by name, so equal names would cancel another fleet's jobs."""
     names = {create_folder(tmp_path / parent / "my fl%A|t\n'x", checkout).fleet.name for parent in ("here", "there")}
     assert len(names) == 2
     assert all(set(name) <= set("abcdefghijklmnopqrstuvwxyzA0123456789-.") for name in names), names
 
 
-def test_of_two_who_plan_into_one_folder_at_once_one_is_refused(tmp_path: Path, checkout: Project) -> None:
+def test_of_two_concurrent_plans_for_a_folder_one_is_refused(tmp_path: Path, checkout: Project) -> None:
     together, outcomes = threading.Barrier(8), []
 
     def make() -> None:
@@ -72,7 +75,7 @@ def test_of_two_who_plan_into_one_folder_at_once_one_is_refused(tmp_path: Path, 
     assert sorted(outcomes) == ["made"] + 7 * ["refused"]
 
 
-def test_nobody_else_may_write_into_a_fleet(tmp_path: Path, checkout: Project) -> None:
+def test_a_fleet_folder_is_writable_by_its_owner_only(tmp_path: Path, checkout: Project) -> None:
     """Tasks are started from files in logs/, and the files in records/ are signed."""
     before = os.umask(0)
     try:
@@ -82,11 +85,11 @@ def test_nobody_else_may_write_into_a_fleet(tmp_path: Path, checkout: Project) -
     assert {stat.S_IMODE(path.stat().st_mode) & 0o022 for path in folder.path.iterdir() if path.is_dir()} == {0}
 
 
-def test_a_tail_that_is_no_text_is_left_out(folder: FleetFolder, record_line: Callable[..., bytes]) -> None:
+def test_a_binary_tail_of_a_journal_is_ignored(folder: FleetFolder, record_line: Callable[..., bytes]) -> None:
     """A node that loses power can leave such bytes."""
-    attempt(folder, "0-1", record_line() + b"{\xff\x00")
+    write_attempt(folder, "0-1", record_line() + b"{\xff\x00")
     assert len(records(folder)) == 1
-    attempt(folder, "0-2", record_line(case="b-eager") + b"\xff\x00\n")
+    write_attempt(folder, "0-2", record_line(case="b-eager") + b"\xff\x00\n")
     with pytest.raises(DataError, match=r"0-2\.jsonl"):
         records(folder)
 
@@ -94,7 +97,7 @@ def test_a_tail_that_is_no_text_is_left_out(folder: FleetFolder, record_line: Ca
 def test_a_damaged_line_does_not_stop_the_next_attempt(
     folder: FleetFolder, record_line: Callable[..., bytes], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    attempt(folder, "0-1", record_line() + record_line(case="b-eager").replace(b"equal", b"differs"))
+    write_attempt(folder, "0-1", record_line() + record_line(case="b-eager").replace(b"equal", b"differs"))
 
     class Engine:
         def run(self, request: object) -> int:
@@ -107,61 +110,59 @@ def test_a_damaged_line_does_not_stop_the_next_attempt(
     assert folder.journal(last).read_bytes() == record_line()
 
 
-def test_a_crash_beside_a_suite_that_was_killed_is_left_out(
-    folder: FleetFolder, record_line: Callable[..., bytes]
-) -> None:
+def test_a_crash_record_of_a_killed_suite_is_ignored(folder: FleetFolder, record_line: Callable[..., bytes]) -> None:
     """The exit code is the signal's, so the case need not be the cause."""
-    attempt(folder, "0-1", record_line() + record_line("crashed", case="b-eager"), code=-9)
+    write_attempt(folder, "0-1", record_line() + record_line("crashed", case="b-eager"), code=-9)
     assert [record.case for record in records(folder)] == [record.case for record in records(folder, {0: ["0-1"]})]
     assert {record.observation for record in records(folder)} == {"equal"}
 
 
 def test_records_of_another_task_are_refused(folder: FleetFolder, record_line: Callable[..., bytes]) -> None:
     """Otherwise anyone with write access could have records signed."""
-    attempt(folder, "0-1", record_line(environment="tf2.21"), code=0)
+    write_attempt(folder, "0-1", record_line(environment="tf2.21"), code=0)
     with pytest.raises(DataError, match=r"bias-add-backprop in tf2.21 is not of its task"):
         records(folder)
 
 
-def test_a_damaged_journal_holds_up_its_environment_alone(
+def test_a_damaged_journal_blocks_only_its_environment(
     tmp_path: Path, copy: Project, record_line: Callable[..., bytes]
 ) -> None:
     folder = create_folder(tmp_path / "fleet", copy, "tf1.15", "tf2.0")
-    attempt(folder, "0-1", record_line(environment="tf1.15").replace(b"equal", b"differs"), code=0)
-    attempt(folder, "1-1", record_line(), code=0)
+    write_attempt(folder, "0-1", record_line(environment="tf1.15").replace(b"equal", b"differs"), code=0)
+    write_attempt(folder, "1-1", record_line(), code=0)
     with pytest.raises(DataError, match=r"0-1.jsonl:1: its checksum"):
         ingest_into_store(folder)
     assert sum(len(path.read_bytes().splitlines()) for path in EvidenceStore.open(copy).files()) >= 1
     assert record_line() in b"".join(path.read_bytes() for path in EvidenceStore.open(copy).files())
 
 
-def test_what_never_begins_is_given_up(folder: FleetFolder) -> None:
+def test_a_task_that_never_starts_is_given_up(folder: FleetFolder) -> None:
     """Without Python or the folder on a node, the task would be resubmitted without end."""
     for _ in range(MAX_KILLS):
-        assert compute_progress(folder, NOBODY).ready == [0]
+        assert compute_progress(folder, NO_JOBS).ready == [0]
         folder.record_submission(folder.add_submission([0]), ["7"])
-    assert "none of which started" in compute_progress(folder, NOBODY).given_up[0]
+    assert "none of which started" in compute_progress(folder, NO_JOBS).given_up[0]
 
 
-def test_what_is_pre_empted_is_not_given_up_while_it_gets_on(
+def test_a_preempted_task_with_new_records_is_not_given_up(
     folder: FleetFolder, record_line: Callable[..., bytes]
 ) -> None:
     """The cluster preempts its machines every few minutes."""
     previous = b""
     for number in range(MAX_KILLS + 5):
         previous += record_line(case=f"c{number}-eager")
-        attempt(folder, f"0-{number:02}", previous, code=130)
-    assert compute_progress(folder, NOBODY).ready == [0]
+        write_attempt(folder, f"0-{number:02}", previous, code=130)
+    assert compute_progress(folder, NO_JOBS).ready == [0]
     for number in range(MAX_KILLS):
-        assert compute_progress(folder, NOBODY).ready == [0]
-        attempt(folder, f"0-9{number:02}", previous)
-    assert "killed" in compute_progress(folder, NOBODY).given_up[0]
+        assert compute_progress(folder, NO_JOBS).ready == [0]
+        write_attempt(folder, f"0-9{number:02}", previous)
+    assert "killed" in compute_progress(folder, NO_JOBS).given_up[0]
 
 
-def test_what_was_not_taken_was_not_sent(folder: FleetFolder) -> None:
+def test_rejected_submissions_do_not_count_as_attempts(folder: FleetFolder) -> None:
     for _ in range(MAX_KILLS + 1):
         folder.add_submission([0])
-    assert compute_progress(folder, NOBODY).ready == [0]
+    assert compute_progress(folder, NO_JOBS).ready == [0]
 
 
 class Cancelled(Slurm):
@@ -174,7 +175,7 @@ class Cancelled(Slurm):
         pass
 
     def jobs_in_flight(self) -> JobsInFlight:
-        return NOBODY
+        return NO_JOBS
 
     def submit(self, submission: object, request: ResourceRequest) -> list[str]:
         self.folder.cancel(True)
@@ -184,7 +185,7 @@ class Cancelled(Slurm):
         self.ended += 1
 
 
-def test_what_is_sent_while_a_fleet_is_cancelled_is_ended(
+def test_jobs_submitted_during_cancellation_are_cancelled(
     tmp_path: Path, checkout: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = create_folder(tmp_path / "fleet", checkout, "tf2.0", "tf2.0")
@@ -205,7 +206,7 @@ def test_cancelling_without_a_responding_controller_is_an_error(
 
 
 @pytest.mark.parametrize("senders", [None, "1,2", ""])
-def test_a_process_of_this_host_sees_the_gpus_of_its_sender(
+def test_a_local_task_sees_the_gpus_of_the_submitter(
     folder: FleetFolder, monkeypatch: pytest.MonkeyPatch, senders: str | None
 ) -> None:
     """submitit sets CUDA_VISIBLE_DEVICES to an empty value if no number of GPUs is given."""

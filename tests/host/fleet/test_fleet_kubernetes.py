@@ -22,7 +22,8 @@ TASKS = [
 ]
 
 
-def emitted(device: str = "gpu", queue: str | None = "gpus", **how: Any) -> list[dict[str, Any]]:
+def generated_manifests(device: str = "gpu", queue: str | None = "gpus", **how: Any) -> list[dict[str, Any]]:
+    """Return the manifests for TASKS."""
     documents = manifests("tfdet", FleetOptions(device=device, **how), TASKS, "r.example/", "records", queue)
     items: list[dict[str, Any]] = documents["items"]
     return items
@@ -30,20 +31,22 @@ def emitted(device: str = "gpu", queue: str | None = "gpus", **how: Any) -> list
 
 @pytest.mark.parametrize("version", [VERSION, kubernetes_validate.latest_version()])
 @pytest.mark.parametrize("device", ["gpu", "cpu"])
-def test_they_are_what_kubernetes_takes(version: str, device: str) -> None:
-    for item in emitted(device, "gpus" if device == "gpu" else None, gpu="H100" if device == "gpu" else None):
+def test_manifests_are_valid_by_the_schemas_of_kubernetes(version: str, device: str) -> None:
+    for item in generated_manifests(
+        device, "gpus" if device == "gpu" else None, gpu="H100" if device == "gpu" else None
+    ):
         kubernetes_validate.validate(item, version, strict=True)
 
 
-def test_the_schemas_refuse_what_kubernetes_would() -> None:
-    job = emitted()[1]
+def test_the_schemas_reject_invalid_manifests() -> None:
+    job = generated_manifests()[1]
     job["spec"]["podFailurePolicy"]["rules"][0]["onPodConditions"][0].pop("status")
     with pytest.raises(kubernetes_validate.ValidationError):
         kubernetes_validate.validate(job, VERSION, strict=True)
 
 
 def test_every_task_is_an_index_of_its_environments_job() -> None:
-    maps, jobs = emitted()[::2], emitted()[1::2]
+    maps, jobs = generated_manifests()[::2], generated_manifests()[1::2]
     assert [
         (job["spec"]["completions"], len(config_map["data"])) for job, config_map in zip(jobs, maps, strict=True)
     ] == [
@@ -54,12 +57,12 @@ def test_every_task_is_an_index_of_its_environments_job() -> None:
     assert [pod["containers"][0]["image"] for pod in pods] == ["r.example/tfdet:tf2.0", "r.example/tfdet:tf2.21"]
     assert [pod["activeDeadlineSeconds"] for pod in pods] == [6000, 600], "three times the longest of its tasks"
     assert all(job["spec"]["suspend"] for job in jobs) and not any(
-        job["spec"]["suspend"] for job in emitted(queue=None)[1::2]
+        job["spec"]["suspend"] for job in generated_manifests(queue=None)[1::2]
     )
 
 
-def test_the_command_gives_the_probe_its_words_and_a_contradiction_is_no_failure(tmp_path: Path) -> None:
-    tasks, job = emitted(solutions=["TDO"])[:2]
+def test_the_command_calls_the_probe_and_a_contradiction_is_no_failure(tmp_path: Path) -> None:
+    tasks, job = generated_manifests(solutions=["TDO"])[:2]
     (tmp_path / "1").write_text(tasks["data"]["1"])
     probe = tmp_path / "python"
     for code, exit_code in ((0, 0), (1, 0), (3, 1)):
@@ -78,7 +81,7 @@ def test_the_command_gives_the_probe_its_words_and_a_contradiction_is_no_failure
     assert words[words.index("--source") + 1] == "bincount"
 
 
-def test_fleet_alone_means_run(checkout: Project) -> None:
+def test_fleet_without_a_subcommand_means_run(checkout: Project) -> None:
     command = [sys.executable, "-m", "tfdet", "fleet", "--print-manifests", "kubernetes", "tf2.0", "--device", "cpu"]
     done = subprocess.run([*command, "--source", "reduce-sum"], capture_output=True, text=True, cwd=checkout.root)
     assert done.returncode == 0, done.stderr

@@ -7,7 +7,7 @@ from typing import Any
 
 import kubernetes_validate
 import pytest
-from signers import tfdet
+from signers import run_tfdet
 
 from tfdet.base.errors import ExitCode, UsageError
 from tfdet.base.paths import Project
@@ -18,7 +18,8 @@ TASKS = [Task(environment="tf2.0", sources=["bincount"], seconds=10.0)]
 GIVEN: dict[str, Any] = {"registry": "r.example/", "volume_claim": "records", "queue": "gpus"}
 
 
-def emitted(gpu: str | None = "H100", **changes: Any) -> dict[str, Any]:
+def generated_manifests(gpu: str | None = "H100", **changes: Any) -> dict[str, Any]:
+    """Return the Kubernetes manifests of one task on GPUs of that name; `changes` replaces fields of GIVEN."""
     return manifests("tfdet", FleetOptions(device="gpu", gpu=gpu), TASKS, **{**GIVEN, **changes})
 
 
@@ -32,9 +33,9 @@ def emitted(gpu: str | None = "H100", **changes: Any) -> dict[str, Any]:
                                             "r.example/Team/", "r.example:x/", "r.example/\n", "r" * 300 + "/")),
     ],
 )  # fmt: skip
-def test_what_no_cluster_takes_is_refused(option: str, value: str) -> None:
+def test_names_that_kubernetes_rejects_are_refused(option: str, value: str) -> None:
     with pytest.raises(UsageError, match=f"^--{option.replace('_', '-')} .* is not a valid Kubernetes name") as caught:
-        emitted(**{option: value})
+        generated_manifests(**{option: value})
     assert caught.value.advice.startswith("Write ")
 
 
@@ -48,8 +49,8 @@ def test_what_no_cluster_takes_is_refused(option: str, value: str) -> None:
         {"registry": "team/"},
     ],
 )
-def test_what_a_cluster_takes_is_written(given: dict[str, Any]) -> None:
-    for item in emitted(**given)["items"]:
+def test_valid_names_are_written_to_the_manifests(given: dict[str, Any]) -> None:
+    for item in generated_manifests(**given)["items"]:
         kubernetes_validate.validate(item, VERSION, strict=True)
 
 
@@ -72,17 +73,17 @@ def test_what_a_cluster_takes_is_written(given: dict[str, Any]) -> None:
         (["--solution", ""], "--solution"),
     ],
 )
-def test_an_option_that_would_be_passed_over_is_refused(checkout: Project, words: list[str], option: str) -> None:
+def test_an_option_without_effect_is_refused(checkout: Project, words: list[str], option: str) -> None:
     given = [] if "--resume" in words else ["tf2.0", "--device", "cpu", "--source", "bincount"]
     nowhere = [] if "--print-manifests" in words else ["--folder", "/dev/null/fleet"]
-    done = tfdet(checkout, "fleet", "run", *given, *nowhere, *words)
+    done = run_tfdet(checkout, "fleet", "run", *given, *nowhere, *words)
     assert (done.returncode, done.stdout) == (ExitCode.USAGE, "")
     assert f"tfdet: {option}" in done.stderr, done.stderr
 
 
-def test_a_proof_is_what_each_task_asks_for(checkout: Project) -> None:
+def test_prove_is_passed_to_each_task(checkout: Project) -> None:
     words = ["tf2.0", "--device", "vgpu", "--source", "bincount", "--prove", "--code", "ptx"]
-    done = tfdet(checkout, "fleet", "run", *words, "--print-manifests", "kubernetes", "--repeats", "3")
+    done = run_tfdet(checkout, "fleet", "run", *words, "--print-manifests", "kubernetes", "--repeats", "3")
     assert done.returncode == 0, done.stderr
     (tasks,) = (item["data"] for item in json.loads(done.stdout)["items"] if item["kind"] == "ConfigMap")
     requested = next(iter(tasks.values())).split()

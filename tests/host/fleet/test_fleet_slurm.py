@@ -28,6 +28,10 @@ SCANCEL = '#!/bin/sh\necho "$@" >>"$FAKE_SLURM/ended"\n'
 
 @pytest.fixture
 def fake_slurm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Put scripts for Slurm's commands first on PATH; return the folder of their files:
+
+    queue, ended, refuses, silent.
+    """
     for name, text in (("sbatch", SBATCH), ("squeue", SQUEUE), ("scancel", SCANCEL), ("srun", "#!/bin/sh\n")):
         path = tmp_path / "bin" / name
         path.parent.mkdir(exist_ok=True)
@@ -40,6 +44,7 @@ def fake_slurm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def folder(tmp_path: Path, checkout: Project) -> FleetFolder:
+    """A fleet's folder with three tasks on an H100."""
     fleet = FleetFolder(tmp_path / "fleet")
     how = FleetOptions(device="gpu", gpu="h100", memory=4096)
     tasks = [Task(environment="tf2.0", sources=["reduce-sum"], seconds=1200.0)] * 3
@@ -48,11 +53,12 @@ def folder(tmp_path: Path, checkout: Project) -> FleetFolder:
     return fleet
 
 
-def queue(fake_slurm: Path, *rows: str) -> None:
+def set_queue(fake_slurm: Path, *rows: str) -> None:
+    """Set the rows that squeue prints."""
     (fake_slurm / "queue").write_text("".join(f"{row}\n" for row in rows))
 
 
-def test_a_round_is_an_array_that_asks_for_what_its_tasks_need(fake_slurm: Path, folder: FleetFolder) -> None:
+def test_a_submission_is_a_job_array_with_the_resources_of_its_tasks(fake_slurm: Path, folder: FleetFolder) -> None:
     submission = folder.add_submission([0, 2])
     assert Slurm(folder).submit(submission, ResourceRequest(60, ("n1", "n2"))) == ["7_0", "7_1"]
     script = (fake_slurm / "scripts").read_text()
@@ -62,22 +68,22 @@ def test_a_round_is_an_array_that_asks_for_what_its_tasks_need(fake_slurm: Path,
     assert "srun" not in script
 
 
-def test_a_queue_is_read(fake_slurm: Path, folder: FleetFolder) -> None:
+def test_the_output_of_squeue_is_parsed(fake_slurm: Path, folder: FleetFolder) -> None:
     cluster = Slurm(folder)
     folder.record_submission(folder.add_submission([2, 0]), ["7_0", "7_1"])
     folder.record_submission(folder.add_submission([1]), ["8"])
-    queue(fake_slurm, "7_0|tfdet-x-0000|0|RUNNING|None", "7_1|tfdet-x-0000|1|PENDING|Resources",
+    set_queue(fake_slurm, "7_0|tfdet-x-0000|0|RUNNING|None", "7_1|tfdet-x-0000|1|PENDING|Resources",
           "8|tfdet-x-0001|N/A|COMPLETING|None", "9|another|N/A|RUNNING|None")  # fmt: skip
     flying = cluster.jobs_in_flight()
     assert flying == JobsInFlight(running=frozenset({2}), waiting=frozenset({0}), waiting_reason="Resources")
     assert not (fake_slurm / "ended").exists()
 
 
-def test_what_nobody_knows_of_and_what_is_held_is_ended(fake_slurm: Path, folder: FleetFolder) -> None:
+def test_unrecorded_and_held_jobs_are_cancelled(fake_slurm: Path, folder: FleetFolder) -> None:
     """A submitter was killed after sbatch, or a node failed to start a job, which Slurm then holds."""
     folder.add_submission([0])
     folder.record_submission(folder.add_submission([1, 2]), ["8_0", "8_1"])
-    queue(fake_slurm, "7|tfdet-x-0000|N/A|PENDING|Priority",
+    set_queue(fake_slurm, "7|tfdet-x-0000|N/A|PENDING|Priority",
           "8_0|tfdet-x-0001|0|PENDING|launch failed requeued held", "8_1|tfdet-x-0001|1|RUNNING|None")  # fmt: skip
     flying = Slurm(folder).jobs_in_flight()
     assert flying is not None and flying.all == {0, 2}
@@ -86,20 +92,18 @@ def test_what_nobody_knows_of_and_what_is_held_is_ended(fake_slurm: Path, folder
     assert (fake_slurm / "ended").read_text().split() == ["7", "8_0"]
 
 
-def test_a_silent_controller_is_asked_for_nothing(fake_slurm: Path, folder: FleetFolder) -> None:
+def test_without_an_answer_of_squeue_the_jobs_are_unknown(fake_slurm: Path, folder: FleetFolder) -> None:
     (fake_slurm / "silent").touch()
     assert Slurm(folder).jobs_in_flight() is None
 
 
-def test_what_is_never_taken_is_reported_at_once(fake_slurm: Path, folder: FleetFolder) -> None:
+def test_a_rejected_submission_is_reported_at_once(fake_slurm: Path, folder: FleetFolder) -> None:
     (fake_slurm / "refuses").touch()
     with pytest.raises(RunFailedError, match="no such partition"):
         watch(folder, Slurm(folder), lambda progress: None, 0.01)
 
 
-def test_a_task_that_failed_is_sent_elsewhere_or_where_there_is_nothing_else(
-    fake_slurm: Path, folder: FleetFolder
-) -> None:
+def test_a_failed_task_excludes_its_node_unless_no_other_is_left(fake_slurm: Path, folder: FleetFolder) -> None:
     for task in (1, 2):
         folder.record_end(f"{task}-1", AttemptEnd(code=0, node="n1", seconds=1.0))
     folder.record_start("0-1", AttemptStart(node="n1", started=0.0))
@@ -129,7 +133,7 @@ def test_no_array_is_larger_than_slurm_allows(
     assert MAX_ARRAY_SIZE <= 1000, "an array may have 1001 where nobody raised MaxArraySize"
 
 
-def test_one_watches_at_a_time_and_a_cancelled_fleet_sends_nothing(fake_slurm: Path, folder: FleetFolder) -> None:
+def test_one_process_watches_and_a_cancelled_fleet_submits_nothing(fake_slurm: Path, folder: FleetFolder) -> None:
     def look_twice(progress: object) -> None:
         with pytest.raises(UsageError, match="another tfdet already watches"):
             watch(folder, Slurm(folder), lambda progress: None, 0.01)
@@ -143,12 +147,13 @@ def test_why_tasks_wait_is_reported_where_none_runs(fake_slurm: Path, folder: Fl
     """For example, a drained node waits for its operator."""
     folder.record_submission(folder.add_submission([0, 1]), ["7_0", "7_1"])
     drained = "7_0|tfdet-x-0000|0|PENDING|Nodes required for job are DOWN, DRAINED or reserved"
-    queue(fake_slurm, drained)
-    assert "1 waiting (Nodes required for job are DOWN, DRAINED or reserved)" in status(folder)
-    queue(fake_slurm, drained, "7_1|tfdet-x-0000|1|RUNNING|None")
-    assert "1 running, 1 waiting" in status(folder) and "DRAINED" not in status(folder)
+    set_queue(fake_slurm, drained)
+    assert "1 waiting (Nodes required for job are DOWN, DRAINED or reserved)" in printed_status(folder)
+    set_queue(fake_slurm, drained, "7_1|tfdet-x-0000|1|RUNNING|None")
+    assert "1 running, 1 waiting" in printed_status(folder) and "DRAINED" not in printed_status(folder)
 
 
-def status(folder: FleetFolder) -> str:
+def printed_status(folder: FleetFolder) -> str:
+    """Return what `tfdet fleet status` prints."""
     command = [sys.executable, "-m", "tfdet", "fleet", "status", str(folder.path)]
     return subprocess.run(command, check=True, capture_output=True, text=True, timeout=60).stdout

@@ -1,4 +1,4 @@
-"""The op names with which a build's code raises under the deterministic switch, read from libraries and compared."""
+"""Ops that raise under torch.use_deterministic_algorithms: their names in the shipped libraries, and documentation."""
 
 from __future__ import annotations
 
@@ -41,6 +41,7 @@ void not_a_constant(int *x) { Context::alertNotDeterministic(View{3, elsewhere})
 
 @pytest.fixture(scope="module")
 def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a compiled library whose functions call FUNCTION with texts in several ways."""
     compiler = shutil.which("g++")
     assert compiler, "the virtual GPU needs it, too"
     folder = tmp_path_factory.mktemp("library")
@@ -58,7 +59,7 @@ def test_the_texts_of_calls_are_read_out_of_machine_code(library: Path) -> None:
     assert find_calls(library, b"Context5other").texts == {"nobody_calls": 1}
 
 
-def test_what_does_not_call_it_has_no_texts(library: Path, tmp_path: Path) -> None:
+def test_a_library_without_calls_has_no_texts(library: Path, tmp_path: Path) -> None:
     assert not find_calls(library, b"alertSomethingElse").texts
     (tmp_path / "some.so").write_bytes(b"no library" * 20)
     assert not find_calls(tmp_path / "some.so", FUNCTION.encode()).texts
@@ -67,7 +68,7 @@ def test_what_does_not_call_it_has_no_texts(library: Path, tmp_path: Path) -> No
     assert not find_calls(tmp_path / "cut.so", FUNCTION.encode()).texts
 
 
-def test_every_build_of_which_lists_are_known_was_read_whole(checkout: Project) -> None:
+def test_every_build_with_a_list_of_ops_was_read_completely(checkout: Project) -> None:
     for environment in load_ops(checkout.matrix, "torch"):
         stored = alerts.load(checkout.matrix, environment)
         assert stored is not None, f"scripts/extract-determinism-alerts {environment}"
@@ -76,7 +77,7 @@ def test_every_build_of_which_lists_are_known_was_read_whole(checkout: Project) 
         assert {"_bincount_cuda", "median CUDA with indices output"} <= stored.callers
 
 
-def test_what_refused_on_a_card_and_on_processors_is_among_the_names(checkout: Project) -> None:
+def test_names_in_recorded_errors_were_read_from_the_build(checkout: Project) -> None:
     """Recorded error messages of these builds confirm the names that were read."""
     names_by_op: dict[str, set[str]] = {}
     for path in sorted(checkout.evidence.glob("*/torch*.jsonl")):
@@ -94,7 +95,7 @@ def test_what_refused_on_a_card_and_on_processors_is_among_the_names(checkout: P
 
 
 RAISES = DocumentedEntry(api="torch.an_op", says="raises", devices=["gpu"], backward=False, modes=[])
-CALM = RAISES.model_copy(update={"says": "deterministic"})
+DETERMINISTIC = RAISES.model_copy(update={"says": "deterministic"})
 ON_CUDA = Meaning(callers=["an_op_cuda"], ops=["an-op"], apis=["torch.an_op"], devices=["gpu"], backward=True)
 
 
@@ -105,10 +106,10 @@ ON_CUDA = Meaning(callers=["an_op_cuda"], ops=["an-op"], apis=["torch.an_op"], d
         ([], [], set(), []),
         ([], [ON_CUDA], {"torch.an_op"}, ["alert-unlisted"]),
         ([RAISES.model_copy(update={"devices": ["cpu"]})], [ON_CUDA], {"torch.an_op"}, ["alert-unlisted"]),
-        ([CALM], [ON_CUDA], {"torch.an_op"}, ["alert-against"]),
-        ([CALM, RAISES], [ON_CUDA], {"torch.an_op"}, []),
+        ([DETERMINISTIC], [ON_CUDA], {"torch.an_op"}, ["alert-against"]),
+        ([DETERMINISTIC, RAISES], [ON_CUDA], {"torch.an_op"}, []),
         ([RAISES], [], {"torch.other"}, ["alert-missing"]),
-        ([CALM], [], set(), []),
+        ([DETERMINISTIC], [], set(), []),
     ],
 )
 def test_disagreements_of_alerts_and_documentation(
@@ -119,12 +120,12 @@ def test_disagreements_of_alerts_and_documentation(
     assert all("an_op" in text for _, text in kinds_found)
 
 
-def test_how_a_row_has_it() -> None:
+def test_the_text_of_a_table_row() -> None:
     meaning = Meaning(callers=["put_"], ops=["put"], devices=["cpu", "gpu"])
     assert refusals_text([ON_CUDA, meaning]) == "`an_op_cuda` (CUDA, backward); `put_` (CPU, CUDA)"
 
 
-def test_names_that_nobody_knows_are_named(whole_copy: Project) -> None:
+def test_unknown_names_are_reported(whole_copy: Project) -> None:
     path = alerts.path_of(whole_copy.matrix, "torch2.14")
     path.write_text(path.read_text("utf-8").replace('"_bincount_cuda"', '"a_new_kernel"'), "utf-8")
     listed = whole_copy.matrix / "ops" / "torch" / "alerts.toml"
@@ -134,7 +135,7 @@ def test_names_that_nobody_knows_are_named(whole_copy: Project) -> None:
     assert "alerts.toml: no op histic" in text
 
 
-def test_a_file_is_what_was_read(checkout: Project, tmp_path: Path) -> None:
+def test_the_stored_file_is_read_back_as_it_was(checkout: Project, tmp_path: Path) -> None:
     path = alerts.path_of(checkout.matrix, "torch2.14")
     known = alerts.load(checkout.matrix, "torch2.14")
     assert known is not None
@@ -148,7 +149,7 @@ def test_a_file_is_what_was_read(checkout: Project, tmp_path: Path) -> None:
     assert "scripts/extract-determinism-alerts torch2.14" in caught.value.advice
 
 
-def test_only_what_a_build_holds_is_meant() -> None:
+def test_only_alerts_of_the_build_are_selected() -> None:
     meanings = alerts.Meanings(
         function="f", libraries="l", alerts=[ON_CUDA, ON_CUDA.model_copy(update={"callers": ["x", "y"]})]
     )

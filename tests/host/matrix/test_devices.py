@@ -10,7 +10,7 @@ from typing import Any, get_args
 import pytest
 from records import STACK
 from signers import Signer, write_attestations
-from test_status import tfdet
+from test_status import run_tfdet
 
 from tfdet.base.errors import ExitCode
 from tfdet.base.paths import Project
@@ -37,7 +37,7 @@ def test_the_probe_runs_on_the_kinds_that_the_matrix_knows(devices: DeviceRegist
     assert set(get_args(options.Device)) == set(probes.CLI_NAMES)
 
 
-def test_claims_speak_of_every_kind(devices: DeviceRegistry) -> None:
+def test_claims_name_every_kind_of_device(devices: DeviceRegistry) -> None:
     assert {kind.claim_device for kind in devices.kinds.values()} == set(get_args(Device))
 
 
@@ -51,7 +51,7 @@ def test_claims_speak_of_every_kind(devices: DeviceRegistry) -> None:
         ("cpu2", None, "measured"),
     ],
 )
-def test_what_a_device_may_back(device: str, word: str | None, backs: str, devices: DeviceRegistry) -> None:
+def test_which_cells_a_device_may_back(device: str, word: str | None, backs: str, devices: DeviceRegistry) -> None:
     assert (devices.claim_device(device), devices.evidence_kind(device)) == (word, backs)
 
 
@@ -78,40 +78,41 @@ def records_of(
 
 
 def cells(project: Project) -> dict[tuple[str, ...], dict[str, Any]]:
-    listed = json.loads(tfdet(project, "status", "--json").stdout)["cells"]
+    """Return {(environment, device, source, solution): cell} of `tfdet status --json`."""
+    listed = json.loads(run_tfdet(project, "status", "--json").stdout)["cells"]
     return {tuple(cell[name] for name in ("environment", "device", "source", "solution")): cell for cell in listed}
 
 
-def row(project: Project) -> str:
+def readme_row(project: Project) -> str:
     """Return the README's row of the source."""
-    assert tfdet(project, "status", "--write").returncode in (ExitCode.OK, ExitCode.CONTRADICTED)
+    assert run_tfdet(project, "status", "--write").returncode in (ExitCode.OK, ExitCode.CONTRADICTED)
     lines = (project.root / "README.md").read_text("utf-8").splitlines()
     return next(line for line in lines if line.startswith("| `tf.nn.bias_add` backprop"))
 
 
-def take(project: Project, content: bytes, signer: Signer | None = None) -> None:
+def add_evidence(project: Project, content: bytes, signer: Signer | None = None) -> None:
+    """Add these record lines to the project's evidence, signed or not."""
     path = project.root / "records.jsonl"
     path.write_bytes(content)
     if signer:
         write_attestations(project, path, signer)
-    done = tfdet(project, "evidence", "add", "--yes", path)
+    done = run_tfdet(project, "evidence", "add", "--yes", path)
     assert done.returncode == 0, done.stderr
 
 
 def without_emulation(project: Project) -> Project:
+    """Remove the evidence of virtual GPUs."""
     for folder in project.evidence.glob("vgpu-*"):
         shutil.rmtree(folder)
     return project
 
 
-def test_what_is_emulated_is_marked_so_and_changes_no_other_cell(
-    copy: Project, record_line: Callable[..., bytes]
-) -> None:
+def test_emulated_cells_are_marked_and_change_no_other_cell(copy: Project, record_line: Callable[..., bytes]) -> None:
     project = without_emulation(copy)
     before, advice = cells(project), project.advice_file.read_bytes()
-    printed_row = row(project)
+    printed_row = readme_row(project)
     assert "<sup>e</sup>" not in printed_row
-    take(project, records_of(project, record_line, ("differs", "none"), ("equal", "TDO")))
+    add_evidence(project, records_of(project, record_line, ("differs", "none"), ("equal", "TDO")))
     after = cells(project)
     assert {key: cell for key, cell in after.items() if key in before} == before
     new = {
@@ -121,28 +122,29 @@ def test_what_is_emulated_is_marked_so_and_changes_no_other_cell(
         ("vgpu-sm70", "bias-add-backprop", "none"): ("nondeterministic", "emulated", None),
         ("vgpu-sm70", "bias-add-backprop", "TDO"): ("deterministic", "emulated", "deterministic"),
     }
-    line_of_cell = row(project)
+    line_of_cell = readme_row(project)
     assert "TDO<sup>e</sup> (TF 2.1)" in line_of_cell and line_of_cell.count("<sup>m</sup>") == printed_row.count(
         "<sup>m</sup>"
     )
     assert project.advice_file.read_bytes() == advice, "only cards speak to the users of cards"
-    assert tfdet(project, "status", "--check").returncode == 0
-    line_of_cell = tfdet(project, "show", "tf2.1", "bias-add-backprop").stdout
+    assert run_tfdet(project, "status", "--check").returncode == 0
+    line_of_cell = run_tfdet(project, "show", "tf2.1", "bias-add-backprop").stdout
     assert "vgpu-sm70" in line_of_cell and "emulated" in line_of_cell
 
 
 def test_a_claim_that_the_emulation_contradicts_is_named(copy: Project, record_line: Callable[..., bytes]) -> None:
     project = without_emulation(copy)
-    take(project, records_of(project, record_line, ("differs", "none"), ("differs", "TDO")))
-    assert "TDO<sup>✗</sup> (TF 2.1)" in row(project)
-    done = tfdet(project, "status", "--check")
+    add_evidence(project, records_of(project, record_line, ("differs", "none"), ("differs", "TDO")))
+    assert "TDO<sup>✗</sup> (TF 2.1)" in readme_row(project)
+    done = run_tfdet(project, "status", "--check")
     assert done.returncode == ExitCode.CONTRADICTED
     assert "claimed deterministic" in done.stderr and "emulated nondeterministic" in done.stderr
 
 
-def card_records(
+def h200_records(
     project: Project, record_line: Callable[..., bytes], *observations: tuple[str, str], **fields: Any
 ) -> bytes:
+    """Return records of a source on an H200."""
     h200 = {"kind": "nvidia", "model": "nvidia-h200"}
     stack = {**STACK, "gpu": "NVIDIA H200", "driver": "550.54", "compute_capability": "9.0"}
     return records_of(project, record_line, *observations, device=h200, stack=stack, machine="abcdef123456", **fields)
@@ -157,48 +159,48 @@ def test_without_a_control_only_a_difference_disagrees(
     copy: Project, record_line: Callable[..., bytes], emulated: str, card: str, conflicts: bool
 ) -> None:
     project = without_emulation(copy)
-    take(project, records_of(project, record_line, (emulated, "none")))
-    take(project, card_records(project, record_line, (card, "none")), Signer("lab"))
-    row(project)
-    done = tfdet(project, "status", "--check")
+    add_evidence(project, records_of(project, record_line, (emulated, "none")))
+    add_evidence(project, h200_records(project, record_line, (card, "none")), Signer("lab"))
+    readme_row(project)
+    done = run_tfdet(project, "status", "--check")
     named = "nvidia-h200 measured nondeterministic, vgpu-sm70 emulated not shown to differ"
     assert (named in done.stderr) is conflicts
     assert (done.returncode == ExitCode.CONTRADICTED) is conflicts
 
 
-def test_a_card_contradicts_no_emulation_that_ran_other_cases(copy: Project, record_line: Callable[..., bytes]) -> None:
+def test_a_gpu_record_of_other_cases_contradicts_no_emulation(copy: Project, record_line: Callable[..., bytes]) -> None:
     project = without_emulation(copy)
-    take(project, records_of(project, record_line, ("equal", "none")))
+    add_evidence(project, records_of(project, record_line, ("equal", "none")))
     case, mode = cases_of(project)[1][-1]
-    take(project, card_records(project, record_line, ("differs", "none"), case=case, mode=mode), Signer("lab"))
-    row(project)
-    assert tfdet(project, "status", "--check").returncode == ExitCode.OK
+    add_evidence(project, h200_records(project, record_line, ("differs", "none"), case=case, mode=mode), Signer("lab"))
+    readme_row(project)
+    assert run_tfdet(project, "status", "--check").returncode == ExitCode.OK
 
 
-def test_a_card_whose_control_differed_contradicts_a_schedule_that_differs(
+def test_a_gpu_with_a_differing_control_contradicts_a_differing_emulation(
     copy: Project, record_line: Callable[..., bytes]
 ) -> None:
     project = without_emulation(copy)
-    take(project, records_of(project, record_line, ("differs", "none"), ("differs", "TDO")))
-    take(project, card_records(project, record_line, ("differs", "none"), ("equal", "TDO")), Signer("lab"))
-    row(project)
-    done = tfdet(project, "status", "--check")
+    add_evidence(project, records_of(project, record_line, ("differs", "none"), ("differs", "TDO")))
+    add_evidence(project, h200_records(project, record_line, ("differs", "none"), ("equal", "TDO")), Signer("lab"))
+    readme_row(project)
+    done = run_tfdet(project, "status", "--check")
     assert "nvidia-h200 measured deterministic, vgpu-sm70 emulated nondeterministic" in done.stderr
 
 
 @pytest.mark.parametrize(("card", "conflicts"), [("equal", False), ("differs", True)])
-def test_a_card_that_disagrees_with_its_emulation_is_named(
+def test_a_gpu_that_disagrees_with_its_emulation_is_reported(
     copy: Project, record_line: Callable[..., bytes], card: str, conflicts: bool
 ) -> None:
     project = without_emulation(copy)
-    take(project, records_of(project, record_line, ("differs", "none"), ("equal", "TDO")))
-    take(project, card_records(project, record_line, ("differs", "none"), (card, "TDO")), Signer("lab"))
-    row(project)
-    done = tfdet(project, "status", "--check")
+    add_evidence(project, records_of(project, record_line, ("differs", "none"), ("equal", "TDO")))
+    add_evidence(project, h200_records(project, record_line, ("differs", "none"), (card, "TDO")), Signer("lab"))
+    readme_row(project)
+    done = run_tfdet(project, "status", "--check")
     assert (done.returncode == ExitCode.CONTRADICTED) is conflicts
     assert ("nvidia-h200 measured nondeterministic, vgpu-sm70 emulated deterministic" in done.stderr) is conflicts
     if not conflicts:
-        assert "TDO<sup>m</sup> (TF 2.1)" in row(project), "a card outweighs its emulation"
+        assert "TDO<sup>m</sup> (TF 2.1)" in readme_row(project), "a card outweighs its emulation"
 
 
 @pytest.mark.parametrize(
@@ -211,21 +213,21 @@ def test_a_card_that_disagrees_with_its_emulation_is_named(
         ({"stack": {**STACK, "gpu": "NVIDIA H200"}}, "the record names a GPU"),
     ],
 )
-def test_what_the_kind_does_not_say_is_refused(
+def test_details_that_the_kind_of_device_lacks_are_refused(
     copy: Project, record_line: Callable[..., bytes], changes: dict[str, Any], fault: str
 ) -> None:
     path = copy.root / "records.jsonl"
     path.write_bytes(record_line(**{"device": SM70, "ran_on": ["GPU:0"], **changes}))
-    done = tfdet(copy, "evidence", "add", "--yes", path)
+    done = run_tfdet(copy, "evidence", "add", "--yes", path)
     assert (done.returncode, fault in done.stderr) == (ExitCode.USAGE, True), done.stderr
 
 
 def test_a_kind_that_the_matrix_does_not_know_is_refused(copy: Project, record_line: Callable[..., bytes]) -> None:
     path = copy.root / "records.jsonl"
     path.write_bytes(record_line(device={"kind": "tpu", "model": "tpu-v3"}, ran_on=["GPU:0"]))
-    done = tfdet(copy, "evidence", "add", "--yes", path)
+    done = run_tfdet(copy, "evidence", "add", "--yes", path)
     assert (done.returncode, "'tpu' is not a kind of device" in done.stderr) == (ExitCode.USAGE, True), done.stderr
     stored = copy.evidence / "tpu-v3" / "tf2.0.jsonl"
     stored.parent.mkdir()
     stored.write_bytes(path.read_bytes())
-    assert "'tpu' is not a kind of device" in tfdet(copy, "status").stderr
+    assert "'tpu' is not a kind of device" in run_tfdet(copy, "status").stderr

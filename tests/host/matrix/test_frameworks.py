@@ -51,13 +51,14 @@ def two_frameworks(copy: Project) -> Project:
     return copy
 
 
-def cause(project: Project) -> str:
+def load_error(project: Project) -> str:
+    """Return the message of the error that loading the matrix raises."""
     with pytest.raises(DataError) as caught:
         load_matrix(project.matrix)
     return caught.value.cause
 
 
-def test_the_claims_of_one_say_nothing_of_the_other(two_frameworks: Project) -> None:
+def test_claims_apply_to_their_own_framework(two_frameworks: Project) -> None:
     matrix = load_matrix(two_frameworks.matrix)
     other = matrix.environment("other2.0")
     assert other.framework == "other"
@@ -68,7 +69,7 @@ def test_the_claims_of_one_say_nothing_of_the_other(two_frameworks: Project) -> 
     assert "other-sum" not in {cell.source for cell in plan_cells(matrix, "tf2.0")}
 
 
-def test_the_cells_and_tables_of_the_first_stay(two_frameworks: Project, few: Path) -> None:
+def test_another_framework_changes_no_cell_or_table_of_tensorflow(two_frameworks: Project, few: Path) -> None:
     before, after = load_status(Project(few)), load_status(two_frameworks)
     known = [cell.as_json() for cell in after.cells if cell.key.environment != "other2.0"]
     assert known == [cell.as_json() for cell in before.cells]
@@ -77,30 +78,30 @@ def test_the_cells_and_tables_of_the_first_stay(two_frameworks: Project, few: Pa
         assert _FINGERPRINT.sub("", new) == _FINGERPRINT.sub("", old)
 
 
-def test_a_folder_of_no_framework_is_named(copy: Project) -> None:
+def test_a_folder_without_a_framework_is_reported(copy: Project) -> None:
     (copy.matrix / "sources" / "tensorflov").mkdir()
-    assert "tensorflov: no framework is called 'tensorflov'" in cause(copy)
+    assert "tensorflov: no framework is called 'tensorflov'" in load_error(copy)
 
 
 def test_a_key_belongs_to_one_framework(two_frameworks: Project) -> None:
     sources = two_frameworks.matrix / "sources"
     shutil.move(sources / "other" / "other-sum.toml", sources / "other" / "reduce-sum.toml")
-    assert "reduce-sum.toml: another framework has a reduce-sum.toml too" in cause(two_frameworks)
+    assert "reduce-sum.toml: another framework has a reduce-sum.toml too" in load_error(two_frameworks)
 
 
-def test_a_solution_of_another_framework_is_none(two_frameworks: Project) -> None:
+def test_a_solution_of_another_framework_is_unknown(two_frameworks: Project) -> None:
     path = two_frameworks.matrix / "sources" / "other" / "other-sum.toml"
     path.write_text(SOURCE.replace('"none"', '"TDO"'), "utf-8")
-    assert f"{path}:12: no solution is called 'TDO'" in cause(two_frameworks)
+    assert f"{path}:12: no solution is called 'TDO'" in load_error(two_frameworks)
 
 
-def test_the_folder_says_the_framework_not_the_file(copy: Project) -> None:
+def test_the_folder_decides_the_framework(copy: Project) -> None:
     path = copy.matrix / "sources" / "tensorflow" / "reduce-sum.toml"
     path.write_text('framework = "other"\n' + path.read_text("utf-8"), "utf-8")
-    assert cause(copy) == f"{path}:1: framework: its folder says it, the file does not"
+    assert load_error(copy) == f"{path}:1: framework: its folder says it, the file does not"
 
 
-def test_a_source_of_no_framework_is_tried_in_each(two_frameworks: Project) -> None:
+def test_a_source_without_framework_is_run_in_each(two_frameworks: Project) -> None:
     sources = two_frameworks.matrix / "sources"
     shutil.move(sources / "other" / "other-sum.toml", sources / "any-sum.toml")
     matrix = load_matrix(two_frameworks.matrix)

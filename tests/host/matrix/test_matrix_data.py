@@ -17,7 +17,7 @@ ROOT = Path(__file__).resolve().parents[3]
 MATRIX = ROOT / "matrix"
 LOCKS = ROOT / "docker" / "locks"
 
-SEED_FILES = {
+ORIGINAL_FILES = {
     "crop_and_resize_op_gpu.cu.cc",
     "scatter_functor_gpu.cu.h",
     "scatter_nd_op_gpu.cu.cc",
@@ -36,7 +36,7 @@ SEED_FILES = {
 }
 
 # The table of tensorflow-determinism 0.3.0: row, "NGC 19.06+ / TF 2.1", "TF 1.14, 1.15, 2.0".
-SEED_TABLE = [
+ORIGINAL_TABLE = [
     ("TF auto-tuning of cuDNN convolution algorithms", "TCD TDO", "TCD TDP"),
     ("cuDNN convolution backprop to weight gradients", "TCD TDO", "TCD TDP"),
     ("cuDNN convolution backprop to data gradients", "TCD TDO", "TCD TDP"),
@@ -46,7 +46,7 @@ SEED_TABLE = [
 ]
 NEW_COLUMN = ["ngc19.06-py3", "ngc19.10-py3", "tf2.1"]
 OLD_COLUMN = ["tf1.14", "tf1.15", "tf2.0"]
-SAID = {"NS1": "no-solution"}
+OUTCOME_OF_CODE = {"NS1": "no-solution"}
 
 
 @pytest.fixture(scope="module")
@@ -55,11 +55,12 @@ def matrix() -> Matrix:
 
 
 def pip_built() -> dict[str, dict[str, str]]:
+    """Return {environment: content of its TOML file} of the environments that pip installs."""
     files = {path.stem: tomllib.loads(path.read_text("utf-8")) for path in (MATRIX / "environments").rglob("*.toml")}
     return {key: content for key, content in files.items() if "pip" in content}
 
 
-def test_every_file_is_read_without_a_fault(matrix: Matrix) -> None:
+def test_every_file_of_the_matrix_is_valid(matrix: Matrix) -> None:
     for folder in ("environments", "sources", "solutions"):
         files = {path.stem for path in (MATRIX / folder).rglob("*.toml")}
         assert set(getattr(matrix.for_published_framework, folder)) <= files <= set(getattr(matrix, folder))
@@ -108,13 +109,14 @@ def test_a_python_2_image_is_not_run(matrix: Matrix) -> None:
     assert python2
 
 
-def test_no_text_is_cut_off_in_parentheses() -> None:
+def test_parentheses_in_texts_are_balanced() -> None:
     for path in sorted(MATRIX.glob("*/*.toml")):
         for text in texts(tomllib.loads(path.read_text("utf-8"))):
             assert text.count("(") == text.count(")"), f"{path}: {text}"
 
 
 def texts(value: object) -> list[str]:
+    """Return all strings in a TOML document."""
     if isinstance(value, dict):
         return [text for child in value.values() for text in texts(child)]
     if isinstance(value, list):
@@ -122,31 +124,37 @@ def texts(value: object) -> list[str]:
     return [value] if isinstance(value, str) else []
 
 
-def test_each_file_of_the_seed_has_a_source(matrix: Matrix) -> None:
+def test_each_file_of_the_original_list_has_a_source(matrix: Matrix) -> None:
     possible = {s.upstream_row for s in matrix.sources.values() if s.group == "gpu-possible" and s.upstream_row}
-    assert possible == SEED_FILES
+    assert possible == ORIGINAL_FILES
 
 
-def test_the_confirmed_sources_are_the_rows_of_the_seed(matrix: Matrix) -> None:
+def test_the_confirmed_sources_are_the_rows_of_the_original_table(matrix: Matrix) -> None:
     confirmed = sorted((s for s in matrix.sources.values() if s.group == "gpu-confirmed"), key=lambda s: s.order)
-    assert [s.title for s in confirmed] == [row for row, _, _ in SEED_TABLE]
-    assert [s.upstream_row for s in confirmed] == [row for row, _, _ in SEED_TABLE]
+    assert [s.title for s in confirmed] == [row for row, _, _ in ORIGINAL_TABLE]
+    assert [s.upstream_row for s in confirmed] == [row for row, _, _ in ORIGINAL_TABLE]
 
 
 @pytest.mark.parametrize(
     ("row", "column", "keys"),
-    [(row, column, keys) for row, new, old in SEED_TABLE for column, keys in ((NEW_COLUMN, new), (OLD_COLUMN, old))],
+    [
+        (row, column, keys)
+        for row, new, old in ORIGINAL_TABLE
+        for column, keys in ((NEW_COLUMN, new), (OLD_COLUMN, old))
+    ],
 )
-def test_a_confirmed_row_claims_what_the_seed_says(matrix: Matrix, row: str, column: list[str], keys: str) -> None:
+def test_claims_of_confirmed_sources_equal_the_original_table(
+    matrix: Matrix, row: str, column: list[str], keys: str
+) -> None:
     source = next(s for s in matrix.sources.values() if s.upstream_row == row)
     for key in column:
         claims = [c for c in source.claims if c.device == "gpu" and c.covers(matrix.environment(key))]
         claimed = {(solution, claim.outcome) for claim in claims for solution in claim.solutions}
-        assert claimed == {(solution, SAID.get(solution, "deterministic")) for solution in keys.split()}, key
+        assert claimed == {(solution, OUTCOME_OF_CODE.get(solution, "deterministic")) for solution in keys.split()}, key
         assert all("tensorflow-determinism 0.3.0, README" in claim.cite for claim in claims)
 
 
-def test_the_cases_of_which_a_claim_does_not_speak_have_records(matrix: Matrix) -> None:
+def test_cases_outside_of_a_claim_have_records(matrix: Matrix) -> None:
     named = {
         (key, case) for key, source in matrix.sources.items() for claim in source.claims for case in claim.except_cases
     }
@@ -175,7 +183,7 @@ def test_a_lock_pins_everything(key: str, device: str) -> None:
     lines = (LOCKS / f"{key}-{device}.txt").read_text("utf-8").splitlines()
     title = re.sub("scripts/lock ", "scripts/update-locks ", lines[0])  # its former name: attestations hash these files
     assert title == f"# made by scripts/update-locks for {key} ({device}), CPython {pip['python']}"
-    pins = parse("\n".join(lines[1:]))
+    pins = parse_lock("\n".join(lines[1:]))
     name, version = re.fullmatch(r"([\w-]+)(?:\[.*\])?==(.+)", pip[device]).groups()
     assert pins[name] == version
     assert re.sub(r"(\.post\d+|\+cpu)$", "", version) == environment["framework_version"]
@@ -187,7 +195,7 @@ def test_every_lock_belongs_to_an_environment() -> None:
     assert {path.name for path in LOCKS.glob("*-[cg]pu.txt")} == expected
 
 
-def parse(lock: str) -> dict[str, str]:
+def parse_lock(lock: str) -> dict[str, str]:
     """Return {package: version}; raise for anything but a pin with hashes, such as an index, a path or an option."""
     pins = {}
     for entry in lock.replace(" \\\n", " ").splitlines():

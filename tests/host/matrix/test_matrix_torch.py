@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 import weekly
-from test_status import tfdet
+from test_status import run_tfdet
 
 from tfdet.base.paths import Project
 from tfdet.matrix import ops
@@ -21,7 +21,8 @@ from tfdet.store.records import Record, read_records
 KEY = "torch2.13"
 
 
-def inside(python: Path, project: Project, code: str, *arguments: str) -> str:
+def output_of(python: Path, project: Project, code: str, *arguments: str) -> str:
+    """Run the code in that Python, with the runtime and PyTorch's suite on its path; return what it prints."""
     environ = {
         "PATH": "/usr/bin:/bin",
         "PYTHONPATH": f"{project.runtime}:{project.suite('torch')}",
@@ -32,18 +33,19 @@ def inside(python: Path, project: Project, code: str, *arguments: str) -> str:
     return done.stdout.splitlines()[-1]
 
 
-def run(project: Project, out: Path, *arguments: str) -> dict[tuple[str, str, str], Record]:
-    done = tfdet(project, "run", KEY, "--device", "cpu", "--repeats", "2", "--out", str(out), *arguments)
+def run_cells(project: Project, out: Path, *arguments: str) -> dict[tuple[str, str, str], Record]:
+    """Run `tfdet run` in the environment on the CPU; return {(source, case, solution): record}."""
+    done = run_tfdet(project, "run", KEY, "--device", "cpu", "--repeats", "2", "--out", str(out), *arguments)
     assert done.returncode == 0, done.stderr
     return {(record.source, record.case, record.solution): record for record in read_records(out)}
 
 
 @pytest.mark.tensorflow
-def test_an_op_of_the_samples_is_a_source(torch_python: Path, checkout: Project, tmp_path: Path) -> None:
+def test_an_op_of_pytorchs_samples_is_a_source(torch_python: Path, checkout: Project, tmp_path: Path) -> None:
     ops_of = ("torch-put", "torch-eq", "torch-jiterator-unary")
     chosen = [word for op in ops_of for word in ("--source", op)] + ["--solution", "UDA"]
     chosen += ["--case", "samples-?*ward-eager", "--case", "large-*-eager"]
-    records = run(checkout, tmp_path / "records.jsonl", *chosen)
+    records = run_cells(checkout, tmp_path / "records.jsonl", *chosen)
     forward, backward = "samples-forward-eager", "samples-backward-eager"
     observed = {key: record.observation for key, record in records.items() if key[1] in (forward, backward)}
     assert observed == {
@@ -67,6 +69,7 @@ def test_an_op_of_the_samples_is_a_source(torch_python: Path, checkout: Project,
     assert error is not None and error.message == "it has no gradient for torch.float32"
 
 
+# Programs that run in the environment, each with what it prints asserted in the test that follows.
 HIDDEN = """
 import os
 names = ("CUDA_VISIBLE_DEVICES", "NUMBA_DISABLE_CUDA", "PYTORCH_NVML_BASED_CUDA_CHECK")
@@ -85,14 +88,14 @@ print(hidden, [os.environ.get(name) for name in names])
 @pytest.mark.tensorflow
 def test_gpus_are_hidden_until_the_fork(torch_python: Path, checkout: Project) -> None:
     """PyTorch's test code queries GPUs on import; a child could not use a GPU that was initialized before the fork."""
-    assert inside(torch_python, checkout, HIDDEN) == "['', '1', '1'] ['3', None, None]"
+    assert output_of(torch_python, checkout, HIDDEN) == "['', '1', '1'] ['3', None, None]"
 
 
 @pytest.mark.tensorflow
-def test_a_sum_that_threads_share_is_deterministic_by_the_switch(
+def test_a_sum_shared_by_threads_is_deterministic_with_the_solution(
     torch_python: Path, checkout: Project, tmp_path: Path
 ) -> None:
-    records = run(checkout, tmp_path / "records.jsonl", "--source", "torch-dunder-getitem", "--solution", "UDA",
+    records = run_cells(checkout, tmp_path / "records.jsonl", "--source", "torch-dunder-getitem", "--solution", "UDA",
                   "--case", "large-*-eager")  # fmt: skip
     assert records["torch-dunder-getitem", "large-getitem-backward-eager", "UDA"].observation == "equal"
     assert records["torch-dunder-getitem", "large-getitem-backward-eager", "none"].observation in ("equal", "differs")
@@ -126,8 +129,8 @@ OLD = """
 
 
 @pytest.mark.tensorflow
-def test_the_data_agree_with_the_wheel(torch_python: Path, checkout: Project) -> None:
-    keys, documented, old = json.loads(inside(torch_python, checkout, COLLECT, OLD))
+def test_stored_names_and_lists_equal_those_of_the_wheel(torch_python: Path, checkout: Project) -> None:
+    keys, documented, old = json.loads(output_of(torch_python, checkout, COLLECT, OLD))
     known = ops.load_ops(checkout.matrix, "torch")[KEY]
     assert [op.key for op in known.ops] == keys
     assert [entry.model_dump() for entry in known.documented] == documented
@@ -139,7 +142,7 @@ def test_the_data_agree_with_the_wheel(torch_python: Path, checkout: Project) ->
     ]
 
 
-def test_host_and_environment_call_the_cases_alike(checkout: Project) -> None:
+def test_host_and_environment_give_cases_equal_names(checkout: Project) -> None:
     """The host reads the names from data and never imports a framework."""
     cases = current_cases(checkout).by_hash
     case_names = {case for (source, _), keys in cases.items() if source == "torch-t" for case in keys or ()}
@@ -181,14 +184,14 @@ def changing_untold(make):
 
 
 @pytest.mark.tensorflow
-def test_other_inputs_never_pass_for_a_difference(torch_python: Path, whole_copy: Project, tmp_path: Path) -> None:
+def test_changed_inputs_are_generated_again(torch_python: Path, whole_copy: Project, tmp_path: Path) -> None:
     """Inputs of another process, or changed by the run before, are generated again."""
     shutil.rmtree(whole_copy.suite("torch"), ignore_errors=True)
     whole_copy.suite("torch").mkdir()
     (whole_copy.suite("torch") / "test_others.py").write_text(OTHERS, "utf-8")
     out = tmp_path / "records.jsonl"
     selection = ("--repeats", "3", "--source", "torch-abs", "--solution", "none")
-    done = tfdet(whole_copy, "run", KEY, "--device", "cpu", *selection, "--out", str(out))
+    done = run_tfdet(whole_copy, "run", KEY, "--device", "cpu", *selection, "--out", str(out))
     assert done.returncode == 3
     by_case = {record.case: record for record in read_records(out)}
     assert {by_case[case].observation for case in ("changing-eager", "changing-untold-eager")} == {"equal"}
@@ -210,7 +213,7 @@ def test_an_op_runs_in_other_dtypes_and_compiled(torch_python: Path, checkout: P
     """Only supported dtypes run; an op that torch.compile cannot compile whole is unsupported, with the reason."""
     ops_of = ("torch-bitwise-not", "torch-index-put", "torch-jiterator-unary")
     chosen = [word for op in ops_of for word in ("--source", op)] + ["--solution", "none"]
-    records = run(checkout, tmp_path / "records.jsonl", *chosen, "--case", "samples-in-*", "--case", "largest-*")
+    records = run_cells(checkout, tmp_path / "records.jsonl", *chosen, "--case", "samples-in-*", "--case", "largest-*")
     observed = {(source, case): record.observation for (source, case, _), record in records.items()}
     dtypes = {case: observation for (source, case), observation in observed.items() if source == "torch-index-put"}
     supported = next(op.dtypes for op in ops.load_ops(checkout.matrix, "torch")[KEY].ops if op.key == "index-put")
@@ -247,12 +250,12 @@ else:
         ("/usr/bin:/bin", "cuda", "UnsupportedError torch.compile needs Triton, and there is none"),
     ],
 )
-def test_where_nothing_can_be_compiled_it_says_why(
+def test_without_a_compiler_the_reason_is_reported(
     torch_python: Path, checkout: Project, path: str, device: str, message: str
 ) -> None:
     if message == "it starts" and not shutil.which("g++", path=path):
         pytest.skip("no C++ compiler here")
-    assert inside(torch_python, checkout, COMPILER, path, device) == message
+    assert output_of(torch_python, checkout, COMPILER, path, device) == message
 
 
 ANEW = """
@@ -280,13 +283,13 @@ def test_each_process_compiles_anew(torch_python: Path, checkout: Project) -> No
     """A process must not reuse the decisions of an earlier one."""
     if not shutil.which("g++"):
         pytest.skip("no C++ compiler here")
-    assert inside(torch_python, checkout, ANEW) == str(["[('mul', 'CPU:0'), ('sum', 'CPU:0')]"] * 2)
+    assert output_of(torch_python, checkout, ANEW) == str(["[('mul', 'CPU:0'), ('sum', 'CPU:0')]"] * 2)
 
 
 @pytest.mark.tensorflow
-def test_zeros_that_nobody_stored_have_bytes(torch_python: Path, checkout: Project) -> None:
+def test_zero_tensors_without_storage_have_bytes(torch_python: Path, checkout: Project) -> None:
     """The gradient of sgn is such a zero tensor."""
-    assert inside(torch_python, checkout, ZEROS) == "[0.0, 0.0]"
+    assert output_of(torch_python, checkout, ZEROS) == "[0.0, 0.0]"
 
 
 STARTED = """
@@ -302,19 +305,19 @@ print(before, adapter.started())
 
 
 @pytest.mark.tensorflow
-def test_no_pool_runs_before_the_fork(torch_python: Path, checkout: Project) -> None:
-    assert inside(torch_python, checkout, STARTED).split() == ["False", "True"]
+def test_no_thread_pool_starts_before_the_fork(torch_python: Path, checkout: Project) -> None:
+    assert output_of(torch_python, checkout, STARTED).split() == ["False", "True"]
 
 
-def test_an_entry_that_nobody_explained_is_named(whole_copy: Project) -> None:
+def test_an_unexplained_entry_of_a_list_is_reported(whole_copy: Project) -> None:
     path = whole_copy.matrix / "ops" / "torch" / "names.toml"
     path.write_text(path.read_text("utf-8").replace('api = "torch.cumsum"', 'api = "torch.cumsun"'), "utf-8")
-    done = tfdet(whole_copy, "show", KEY, "torch-cumsum")
+    done = run_tfdet(whole_copy, "show", KEY, "torch-cumsum")
     assert done.returncode == 2
     assert f"{KEY}'s documentation speaks of torch.cumsum" in done.stderr
 
 
-def test_what_raises_on_some_samples_is_claimed_to_raise(checkout: Project) -> None:
+def test_an_op_that_raises_on_some_samples_is_claimed_to_raise(checkout: Project) -> None:
     source = load_matrix(checkout.matrix).source("torch-put")
     versions = [load_matrix(checkout.matrix).environment(key).version for key in ops.load_ops(checkout.matrix, "torch")]
     assert {(claim.device, claim.outcome, claim.stock) for claim in source.claims} == {
@@ -322,7 +325,7 @@ def test_what_raises_on_some_samples_is_claimed_to_raise(checkout: Project) -> N
     }
 
 
-def test_what_the_sources_refuse_is_claimed_deterministic_in_part(checkout: Project) -> None:
+def test_an_op_that_raises_for_some_arguments_is_claimed_deterministic_in_part(checkout: Project) -> None:
     """MaxPool3d: documented as deterministic since 2.13, but its code raises unless indices are returned."""
     source = load_matrix(checkout.matrix).source("torch-nn-functional-max-pool3d")
     claims = {claim.stock: (claim.outcome, claim.partly) for claim in source.claims if claim.device == "gpu"}
@@ -333,7 +336,7 @@ def test_what_the_sources_refuse_is_claimed_deterministic_in_part(checkout: Proj
     assert {(claim.outcome, claim.partly) for claim in calm.claims} == {("deterministic", False)}
 
 
-def test_this_python_has_none() -> None:
+def test_pytorch_is_not_installed_on_the_host() -> None:
     """The host parses the suite's text and never imports a framework."""
     code = (
         "import sys, tfdet.store.cases, tfdet_probe.frameworks as f; [f.load_adapter(name) for name in f.names()]; "

@@ -1,4 +1,4 @@
-"""Batch invariance: a planted dependence is found, and no other; records, table marks and files."""
+"""Batch invariance: whether a row's result depends on the other rows of its batch; records, table marks and files."""
 
 from __future__ import annotations
 
@@ -49,8 +49,8 @@ class Planted:
 RUNS = itertools.count()
 
 
-def weary(batch: Any) -> Any:
-    """Run a batch; each call gives another result."""
+def drifting(batch: Any) -> Any:
+    """Run a batch; each call gives another result, as a case does that differs from run to run."""
     return batch + next(RUNS)
 
 
@@ -62,7 +62,7 @@ def weary(batch: Any) -> Any:
         (lambda batch: batch + (len(batch) == 17), ["size"], 17),
         (lambda batch: batch + (np.arange(len(batch))[:, None] >= 64), ["size", "position"], 128),
         (lambda batch: batch - batch.max(0), ["size", "others"], 2),
-        (weary, ["unsteady"], 2),
+        (drifting, ["unsteady"], 2),
     ],
     ids=["invariant", "from a size on", "in one size", "by its position", "by the others", "another one each time"],
 )
@@ -97,7 +97,7 @@ def test_what_does_not_run_is_reported_and_the_others_go_on() -> None:
     assert parsed.invariance(parsed.method) == "not run"
 
 
-def test_a_comment_makes_no_other_method(tmp_path: Path) -> None:
+def test_comments_do_not_change_the_hash_of_the_method(tmp_path: Path) -> None:
     one, other, changed = tmp_path / "one.py", tmp_path / "other.py", tmp_path / "changed.py"
     one.write_text("a = 1\n", "utf-8")
     other.write_text("# why\na = 1  # so\n\n", "utf-8")
@@ -105,7 +105,8 @@ def test_a_comment_makes_no_other_method(tmp_path: Path) -> None:
     assert method(str(one)) == method(str(other)) != method(str(changed))
 
 
-def batch(**changes: Any) -> BatchInvarianceRecord:
+def batch_record(**changes: Any) -> BatchInvarianceRecord:
+    """Return a record of one case, with these fields changed."""
     machine = {"processor": "a CPU", "capability": "AVX2", "libraries": "MKL", "cores": 2, "threads": 2}
     content: dict[str, Any] = {
         "schema": 1, "environment": "torch2.13", "framework": {"name": "torch", "version": "2.13.0"}, "device": "cpu",
@@ -128,18 +129,20 @@ def batch(**changes: Any) -> BatchInvarianceRecord:
         ({"method": "earlier"}, "stale"),
     ],
 )
-def test_marks(changes: dict[str, Any], text: str) -> None:
-    assert mark(batch(**changes), "now") == text
+def test_the_mark_of_each_record(changes: dict[str, Any], text: str) -> None:
+    assert mark(batch_record(**changes), "now") == text
 
 
-def test_a_record_that_is_made_again_takes_the_place_of_the_one_before(tmp_path: Path) -> None:
+def test_a_new_record_of_a_case_replaces_the_old_one(tmp_path: Path) -> None:
     project = Project(tmp_path)
-    (path,) = batch_invariance.add(project, [batch(), batch(threads="one")])
+    (path,) = batch_invariance.add(project, [batch_record(), batch_record(threads="one")])
     assert path == tmp_path / "matrix" / "batches" / "cpu" / "torch2.13.jsonl"
-    batch_invariance.add(project, [batch(started="2026-11-24")])
+    batch_invariance.add(project, [batch_record(started="2026-11-24")])
     assert sorted(stored.started[8:10] for stored in batch_invariance.load_all(project)) == ["23", "24"]
-    other = batch().model_copy(update={"machine": batch().machine.model_copy(update={"processor": "another CPU"})})
-    batch_invariance.add(project, [other, batch(device="NVIDIA H100 80GB HBM3")])
+    other = batch_record().model_copy(
+        update={"machine": batch_record().machine.model_copy(update={"processor": "another CPU"})}
+    )
+    batch_invariance.add(project, [other, batch_record(device="NVIDIA H100 80GB HBM3")])
     assert len(batch_invariance.load_all(project)) == 4
     assert len(tables_of(project)) == 3, "one a processor and device"
     path.write_text(path.read_text("utf-8").replace('"runs":9', '"runs":-9'), "utf-8")
@@ -149,13 +152,14 @@ def test_a_record_that_is_made_again_takes_the_place_of_the_one_before(tmp_path:
 
 
 def tables_of(project: Project) -> Any:
+    """Return the tables of a project whose suite of batch cases is one line."""
     suite = project.suite("torch")
     suite.mkdir(parents=True, exist_ok=True)
     (suite / "batches.py").write_text("a = 1\n", "utf-8")
     return tables(project)
 
 
-def test_what_is_kept_is_of_todays_code_and_its_controls_depend(checkout: Project) -> None:
+def test_stored_records_are_of_the_current_code_and_have_a_control(checkout: Project) -> None:
     records = batch_invariance.load_all(checkout)
     today = batch_invariance.method_hash(checkout, "torch")
     assert {stored.method for stored in records} == {today}, "measure again: scripts/batch-invariance torch2.13"
@@ -175,7 +179,7 @@ def test_the_page_has_every_case(checkout: Project) -> None:
         assert all(cell.startswith("from 2") for row in table.controls for cell in row.cells)
 
 
-def test_a_bundle_carries_them(checkout: Project) -> None:
+def test_a_bundle_contains_the_batch_cases(checkout: Project) -> None:
     matrix = load_matrix(checkout.matrix)
     order = build.BundleSpec("torch2.13", "cpu")
     carried = {entry.path for entry in build._tool_entries(checkout, matrix, order)}

@@ -21,11 +21,13 @@ from tfdet_common import journal
 
 
 @pytest.fixture(autouse=True)
-def at(small: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+def use_small_project(small: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let every command of this module use the small project."""
     monkeypatch.setenv("TFDET_ROOT", str(small.root))
 
 
 def invoke(*words: str) -> Result:
+    """Call `tfdet` in this process."""
     return CliRunner().invoke(app, list(words))
 
 
@@ -33,7 +35,7 @@ def rows(text: str) -> list[dict[str, str]]:
     return list(csv.DictReader(io.StringIO(text)))
 
 
-def test_status_says_the_same_in_every_form() -> None:
+def test_status_exports_the_same_cells_in_every_format() -> None:
     cells = json.loads(invoke("status", "--json", "--environment", "tf2.0").stdout)["cells"]
     lines = rows(invoke("status", "--csv", "--environment", "tf2.0").stdout)
     assert [(c["source"], c["solution"], c["verdict"]) for c in cells] == [
@@ -69,11 +71,11 @@ def test_show_and_recipe(small: Project) -> None:
     assert [entry["source"] for entry in recipe["remaining"]] == sources
 
 
-def test_one_form_at_a_time() -> None:
+def test_two_formats_at_once_are_refused() -> None:
     for words in (["status"], ["show", "tf2.0", "bias-add-backprop"], ["recipe", "tf2.0"]):
         assert isinstance(invoke(*words, "--json", "--csv").exception, UsageError)
 
 
-def test_no_spreadsheet_runs_what_a_record_says() -> None:
+def test_csv_escapes_formulas() -> None:
     text = exports.as_csv([{"says": "=HYPERLINK(1)\n\u202e", "number": -1}])
     assert text == "says,number\n'=HYPERLINK(1) \\u202e,-1\n"

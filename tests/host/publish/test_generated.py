@@ -37,7 +37,7 @@ def test_a_new_source_is_one_new_line_of_the_advice(copy: Project) -> None:
     assert [line[:20] for line in difference] == ['+ "an-early-one": {"']
 
 
-def test_a_new_list_of_what_remains_renumbers_no_other_place(copy: Project) -> None:
+def test_a_new_list_of_uncovered_ops_changes_no_other_text(copy: Project) -> None:
     """A claim about 1.15 adds a list for it; the others keep their content."""
     before = remaining_sources.to_content(load_status(copy))["places"]  # {build: the first build with an equal list}
     (copy.matrix / "sources" / "tensorflow" / "an-early-one.toml").write_text(EARLY, "utf-8")

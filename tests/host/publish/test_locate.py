@@ -34,7 +34,8 @@ def traces(tmp_path: Path) -> list[str]:
     return [str(path) for path in paths]
 
 
-def result(traces: list[str], **changes: Any) -> locate.LocateResult:
+def locate_result(traces: list[str], **changes: Any) -> locate.LocateResult:
+    """Return the result of comparing the traces, with other fields; culprit: other fields of the first culprit."""
     from tfdeterminism.trace.causes import trace_diff
 
     plain = trace_diff.compare(traces).as_json()
@@ -74,8 +75,8 @@ def test_traces_are_compared_and_shown(traces: list[str], tmp_path: Path) -> Non
     assert "step 7: 37 of 50 records differ" in text
 
 
-def test_the_page_is_whole_and_loads_nothing(traces: list[str]) -> None:
-    text = locate_page.html(result(traces))
+def test_the_page_is_valid_and_loads_nothing(traces: list[str]) -> None:
+    text = locate_page.html(locate_result(traces))
     page = Page(text)
     assert (page.open, page.loads) == ([], [])
     assert not {"script", "link", "img", "iframe"} & set(page.tags)
@@ -84,16 +85,16 @@ def test_the_page_is_whole_and_loads_nothing(traces: list[str]) -> None:
 
 
 @pytest.mark.parametrize("field", ["op_type", "op_name", "file", "device", "advice", "layer", "function", "why"])
-def test_what_strangers_wrote_is_text(traces: list[str], field: str) -> None:
+def test_untrusted_text_is_escaped(traces: list[str], field: str) -> None:
     culprit = {field: EVIL, "lines": [EVIL], "snippet": [[23, EVIL]], "stack": [[EVIL, 1, EVIL]]}
-    located = result(traces, culprit=culprit, notes=[EVIL], findings=[EVIL], verdict=EVIL)
+    located = locate_result(traces, culprit=culprit, notes=[EVIL], findings=[EVIL], verdict=EVIL)
     text = locate_page.html(located)
     assert EVIL not in text
     assert "&lt;script&gt;" in text
     assert Page(text).open == []
 
 
-def test_equal_traces(traces: list[str], tmp_path: Path) -> None:
+def test_equal_traces_have_no_first_difference(traces: list[str], tmp_path: Path) -> None:
     page = tmp_path / "report.html"
     ran = CliRunner().invoke(app, ["locate", "--traces", traces[0], traces[0], "--html", str(page), "--json"])
     assert (ran.exit_code, json.loads(ran.stdout)["result"]) == (0, "same")
@@ -102,20 +103,20 @@ def test_equal_traces(traces: list[str], tmp_path: Path) -> None:
 
 def test_suspects_are_not_shown_as_culprits(traces: list[str]) -> None:
     """The probes mask the race, so the suspect was read from the graph."""
-    hidden = result(traces, masked_by_tracing=True, verdict="Your program differs, the probes hide it.")
+    hidden = locate_result(traces, masked_by_tracing=True, verdict="Your program differs, the probes hide it.")
     text = locate_page.html(hidden)
     assert "A suspect, read off the graph" in text
     assert "The culprit<" not in text
     assert hidden.headline == "Your program differs, the probes hide it."
 
 
-def test_what_is_no_result_is_refused() -> None:
+def test_an_invalid_result_is_refused() -> None:
     for text in (b"", b"[]", b'{"result": "perhaps", "first_step": 1, "culprits": []}'):
         with pytest.raises(DataError, match="not the output of `trace locate --json`"):
             locate.parse_result(text)
 
 
-def test_which_python_runs_it(checkout: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_python_that_runs_the_program(checkout: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     matrix = load_matrix(checkout.matrix)
     (tmp_path / "train.py").write_text("")
     monkeypatch.chdir(tmp_path)
@@ -215,7 +216,7 @@ def test_a_browser_shows_it(traces: list[str], tmp_path: Path) -> None:
         "<script>document.title = document.querySelector('li.culprit').getBoundingClientRect().height > 20"
         " && document.documentElement.scrollWidth <= window.innerWidth ? 'drawn' : 'broken'</script>"
     )
-    text = locate_page.html(result(traces)).replace("default-src 'none'", "script-src 'unsafe-inline'")
+    text = locate_page.html(locate_result(traces)).replace("default-src 'none'", "script-src 'unsafe-inline'")
     page.write_text(text.replace("</body>", probe + "</body>"), "utf-8")
     command = ["chromium", "--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={tmp_path / 'profile'}"]
     ran = subprocess.run([*command, "--dump-dom", page.as_uri()], capture_output=True, text=True, timeout=120)
@@ -236,7 +237,7 @@ INTERVENTIONS: dict[str, Any] = {
 
 def test_a_proven_cause_is_shown_first(traces: list[str], tmp_path: Path) -> None:
     lines = ["Cause:   listing", "Place:   data.py:7"]
-    located = result(traces, causes=[CAUSE], interventions=INTERVENTIONS, report=lines)
+    located = locate_result(traces, causes=[CAUSE], interventions=INTERVENTIONS, report=lines)
     page = tmp_path / "report.html"
     locate_page.write_html(located, page)
     text = page.read_text("utf-8")
@@ -251,4 +252,4 @@ def test_a_proven_cause_is_shown_first(traces: list[str], tmp_path: Path) -> Non
 def test_a_cause_with_an_unknown_result_is_refused(traces: list[str]) -> None:
     broken = {**CAUSE, "fix": {**CAUSE["fix"], "result": "surely"}}
     with pytest.raises(DataError):
-        result(traces, causes=[broken], interventions=INTERVENTIONS)
+        locate_result(traces, causes=[broken], interventions=INTERVENTIONS)

@@ -21,11 +21,12 @@ from tfdet.publish import growth_plot, locate_page
 from tfdeterminism.trace.causes import trace_diff
 
 pytestmark = needs_browser
-LIKE = 0.02  # share of a picture's cells that may differ
+MAX_DIFFERING_SHARE = 0.02  # share of a picture's cells that may differ
 EVIL = '"><img src=x onerror=alert(1)>'
 
 
 def tensor(op: str, role: str, **changes: Any) -> dict[str, Any]:
+    """Return the recorded values of one tensor, as in the JSON of the debug tool."""
     return {"op": op, "name": f"model/{op}", "file": "train.py", "line": 23, "step": 7, "role": role,
             "dtype": "float32", "shape": [4, 4], "elements": 16, "compared": 16, "differing": 3, "absolute": 0.00012,
             "relative": 0.02, "ulps": 1490, "index": [1, 2], "values_at_index": [0.5, 0.50012], "shapes": None,
@@ -52,7 +53,8 @@ def values() -> dict[str, Any]:
     return {"tensors": tensors, "growth": {"loss": loss, "weights": grown}, "nonfinite": [None, bad]}
 
 
-def located(tmp_path: Path, **changes: Any) -> locate.LocateResult:
+def locate_result(tmp_path: Path, **changes: Any) -> locate.LocateResult:
+    """Return the result of comparing two traces that differ at step 7, op 13, with other fields."""
     paths = [tmp_path / name for name in ("a.tfdt", "b.tfdt")]
     for seed, path in enumerate(paths):
         write_trace(str(path), differs=[(7, 13)], seed=seed)
@@ -88,7 +90,7 @@ def open_page(browser: Browser, tmp_path: Path) -> Iterator[Callable[..., Page]]
 
 def test_the_plot_is_drawn(open_page: Callable[..., Page], tmp_path: Path) -> None:
     """Each step is a dot; larger differences are higher, and equal values are on the line for zero."""
-    page = open_page(located(tmp_path))
+    page = open_page(locate_result(tmp_path))
     for name in ("loss", "weights"):
         dots = page.locator(f"svg.plot circle.{name}")
         boxes = [dot.bounding_box() for dot in dots.all()]
@@ -111,7 +113,7 @@ def test_the_plot_is_drawn(open_page: Callable[..., Page], tmp_path: Path) -> No
 
 
 def test_the_values_are_reported(open_page: Callable[..., Page], tmp_path: Path) -> None:
-    page = open_page(located(tmp_path))
+    page = open_page(locate_result(tmp_path))
     rows = [row.locator("td").all_inner_texts() for row in page.locator("table.amounts tbody tr").all()]
     assert [row[0].split()[0] for row in rows] == ["CropAndResizeGradImage", "MatMul", "Mean"]
     assert rows[0][1:6] == ["7", "3 of 16", "0.00012", "1,490", "0.02"]
@@ -121,9 +123,9 @@ def test_the_values_are_reported(open_page: Callable[..., Page], tmp_path: Path)
 
 
 @pytest.mark.parametrize(("width", "scheme"), [(1100, "light"), (1100, "dark"), (390, "dark")])
-def test_everybody_can_read_it(open_page: Callable[..., Page], tmp_path: Path, width: int, scheme: str) -> None:
+def test_the_page_is_accessible(open_page: Callable[..., Page], tmp_path: Path, width: int, scheme: str) -> None:
     """Nothing is wider than the window, axe finds no serious violation, and the two schemes differ."""
-    page = open_page(located(tmp_path), width, scheme)
+    page = open_page(locate_result(tmp_path), width, scheme)
     wide, room = page.evaluate("[document.documentElement.scrollWidth, window.innerWidth]")
     assert wide <= room
     serious = [(violation["id"], [node["html"][:120] for node in violation["nodes"][:3]])
@@ -135,7 +137,7 @@ def test_everybody_can_read_it(open_page: Callable[..., Page], tmp_path: Path, w
 
 
 # What must be seen to be gone or changed; the last a machine may draw otherwise.
-SPOILED = [
+STYLES_THAT_BREAK_THE_PAGE = [
     ("svg.plot polyline, svg.plot circle { visibility: hidden }", True),
     ("#amounts { display: none }", True),
     ("section:last-of-type { display: none }", True),
@@ -156,7 +158,7 @@ def test_the_page_looks_like_the_stored_images(
     browser: Browser, open_page: Callable[..., Page], tmp_path: Path
 ) -> None:
     """TFDET_PICTURE=1 renews the stored images. The test detects missing parts, and ignores how fonts are drawn."""
-    page = open_page(located(tmp_path))
+    page = open_page(locate_result(tmp_path))
     page.add_style_tag(content=NO_LETTERS)
     folder = Path(__file__).parent
     for name, picture in pictures(page).items() if os.environ.get("TFDET_PICTURE") else ():
@@ -170,20 +172,20 @@ def test_the_page_looks_like_the_stored_images(
             for name, picture in stored.items()
         )
 
-    assert share() < LIKE
-    for style, is_noticed in SPOILED:
+    assert share() < MAX_DIFFERING_SHARE
+    for style, is_noticed in STYLES_THAT_BREAK_THE_PAGE:
         added = page.add_style_tag(content=style)
-        assert (share() > LIKE) == is_noticed, (style, share())
+        assert (share() > MAX_DIFFERING_SHARE) == is_noticed, (style, share())
         added.evaluate("style => style.remove()")
 
 
-def test_nothing_of_a_stranger_runs_or_loads(open_page: Callable[..., Page], tmp_path: Path) -> None:
+def test_untrusted_markup_neither_runs_nor_loads(open_page: Callable[..., Page], tmp_path: Path) -> None:
     """Untrusted markup is text, and the page's own policy blocks injected markup."""
     spoiled = values()
     spoiled["tensors"][0].update(op=EVIL, name=EVIL, values_at_index=[EVIL, EVIL])
     spoiled["growth"]["loss"][7]["name"] = EVIL
     spoiled["nonfinite"][1].update(name=EVIL, what=EVIL)
-    page = open_page(located(tmp_path, values=spoiled))
+    page = open_page(locate_result(tmp_path, values=spoiled))
     assert page.locator("img").count() == 0
     assert EVIL in page.locator("table.amounts").inner_text()
     policy = page.locator("meta[http-equiv=Content-Security-Policy]").get_attribute("content")
@@ -196,7 +198,7 @@ def test_the_advice_that_was_tried_is_reported(open_page: Callable[..., Page], t
     fix = {"result": "repeats", "applied": [{"solution": "ED", "words": "enable_determinism()"}], "ratio": 1.5,
            "error": None, "with": runs, "without": {**runs, "identical": 1, "distinct": 5}, "lines": lines,
            "manual_changes": [{"op_type": "ParallelMap", "file": "train.py", "line": 12, "lines": [EVIL]}]}  # fmt: skip
-    text = open_page(located(tmp_path, fix=fix)).locator("#fix").inner_text()
+    text = open_page(locate_result(tmp_path, fix=fix)).locator("#fix").inner_text()
     for words in (
         "repeats itself",
         "5 of 5 runs",

@@ -1,4 +1,4 @@
-"""A framework's own lists of its ops side by side: disagreements, and a recipe without a library."""
+"""A framework's lists of its ops compared with records: disagreements, recipes, and scripts for maintainers."""
 
 from __future__ import annotations
 
@@ -25,13 +25,14 @@ KEY = "torch2.13"
 H100 = "nvidia-h100"
 
 
-def row(
+def make_op_row(
     documented: list[DocumentedEntry],
     none: Verdict,
     uda: Verdict,
     tolerance: float = 0.0,
     on_gpu: tuple[Verdict, Verdict] | None = None,
 ) -> OpRow:
+    """Return the row of an op with these verdicts: without a solution, under UDA, and both on an H100."""
     op = Op(
         key="an-op", name="an_op", variant="", samples=1, dtype="float32", backward=True, tolerance=tolerance,
         reached=["an_op"], tags=[],
@@ -48,23 +49,26 @@ EQUAL, DIFFERS, RAISES = Verdict.NOT_SHOWN, Verdict.NONDETERMINISTIC, Verdict.RA
 
 
 @pytest.mark.parametrize(
-    ("row", "words"),
+    ("op_row", "words"),
     [
-        (row([], EQUAL, EQUAL), []),
-        (row([CUDA], EQUAL, EQUAL, 1e-12), []),
-        (row([], EQUAL, EQUAL, 1e-12), ["the documentation does not name it"]),
-        (row([CUDA], EQUAL, EQUAL), ["let no two runs differ"]),
-        (row([CUDA], DIFFERS, EQUAL, 1e-12), ["it differs on a CPU; the documentation names it for none"]),
-        (row([CUDA], EQUAL, RAISES, 1e-12), ["it raises on a CPU under UDA; the documentation names it for none"]),
-        (row([CUDA], EQUAL, DIFFERS, 1e-12), ["it differs on a CPU under UDA"]),
-        (row([CUDA, DETERMINISTIC], EQUAL, EQUAL, 1e-12), ["another that it raises"]),
-        (row([CUDA, DETERMINISTIC.model_copy(update={"api": "torch.OtherOp"})], EQUAL, EQUAL, 1e-12), []),
-        (row([CUDA, DETERMINISTIC.model_copy(update={"backward": False})], EQUAL, EQUAL, 1e-12), []),
-        (row([CUDA, DETERMINISTIC.model_copy(update={"devices": ["cpu"]})], EQUAL, EQUAL, 1e-12), []),
+        (make_op_row([], EQUAL, EQUAL), []),
+        (make_op_row([CUDA], EQUAL, EQUAL, 1e-12), []),
+        (make_op_row([], EQUAL, EQUAL, 1e-12), ["the documentation does not name it"]),
+        (make_op_row([CUDA], EQUAL, EQUAL), ["let no two runs differ"]),
+        (make_op_row([CUDA], DIFFERS, EQUAL, 1e-12), ["it differs on a CPU; the documentation names it for none"]),
+        (
+            make_op_row([CUDA], EQUAL, RAISES, 1e-12),
+            ["it raises on a CPU under UDA; the documentation names it for none"],
+        ),
+        (make_op_row([CUDA], EQUAL, DIFFERS, 1e-12), ["it differs on a CPU under UDA"]),
+        (make_op_row([CUDA, DETERMINISTIC], EQUAL, EQUAL, 1e-12), ["another that it raises"]),
+        (make_op_row([CUDA, DETERMINISTIC.model_copy(update={"api": "torch.OtherOp"})], EQUAL, EQUAL, 1e-12), []),
+        (make_op_row([CUDA, DETERMINISTIC.model_copy(update={"backward": False})], EQUAL, EQUAL, 1e-12), []),
+        (make_op_row([CUDA, DETERMINISTIC.model_copy(update={"devices": ["cpu"]})], EQUAL, EQUAL, 1e-12), []),
     ],
 )
-def test_disagreements_on_a_cpu(row: OpRow, words: list[str]) -> None:
-    texts = list(row.disagreements("UDA"))
+def test_disagreements_on_a_cpu(op_row: OpRow, words: list[str]) -> None:
+    texts = list(op_row.disagreements("UDA"))
     assert len(texts) == len(words)
     assert all(word in text for word, (_, text) in zip(words, texts, strict=True))
 
@@ -116,7 +120,7 @@ FORWARD_DETERMINISTIC = DETERMINISTIC.model_copy(update={"backward": False})
 def test_disagreements_on_a_gpu(
     documented: list[DocumentedEntry], on_gpu: tuple[Verdict, Verdict], kind: str | None, words: str
 ) -> None:
-    op_row = row(documented, EQUAL, EQUAL, 1e-12 if documented else 0.0, on_gpu)
+    op_row = make_op_row(documented, EQUAL, EQUAL, 1e-12 if documented else 0.0, on_gpu)
     assert list(op_row.disagreements("UDA")) == ([(kind, words)] if kind else [])
     assert op_row.is_notable == bool(documented or on_gpu[0] is DIFFERS or on_gpu[1] in (DIFFERS, RAISES))
 
@@ -146,7 +150,7 @@ def test_each_environment_has_a_table_of_its_own(checkout: Project) -> None:
         assert all(not lines[number - 1] for number in headers)
 
 
-def test_every_disagreement_was_looked_up_in_the_sources(checkout: Project, status: Status) -> None:
+def test_every_disagreement_names_a_place_in_the_source_code(checkout: Project, status: Status) -> None:
     """Disagreements on GPUs may be listed before their cause is known."""
     for comparison in compare_ops(checkout.matrix, status, "torch"):
         disagreements = [
@@ -157,7 +161,7 @@ def test_every_disagreement_was_looked_up_in_the_sources(checkout: Project, stat
         assert all(disagreement.places and len(disagreement.read) > 40 for disagreement in disagreements)
 
 
-def test_a_place_is_the_first_line_below_another(tmp_path: Path) -> None:
+def test_a_place_is_found_as_the_first_match_below_another(tmp_path: Path) -> None:
     (tmp_path / "torchgen" / "packaged" / "autograd").mkdir(parents=True)
     (tmp_path / "torchgen" / "packaged" / "autograd" / "d.yaml").write_text("- one\n  back\n- two\n  back\n", "utf-8")
     locations = [{"file": "tools/autograd/d.yaml", "words": "back", "below": "- two"},
@@ -186,7 +190,7 @@ def test_the_recipe_has_the_lines_of_its_solutions(status: Status) -> None:
     assert not {"torch-index-add", "torch-scatter-add"} & remaining
 
 
-def test_uv_looks_where_pip_does() -> None:
+def test_uv_uses_the_index_settings_of_pip() -> None:
     variables = uv_environ_from_pip({"PIP_FIND_LINKS": "/one /two", "PIP_EXTRA_INDEX_URL": "file:///three"})
     assert (variables["UV_FIND_LINKS"], variables["UV_EXTRA_INDEX_URL"]) == ("/one,/two", "file:///three")
     assert uv_environ_from_pip({"PIP_FIND_LINKS": "/one", "UV_FIND_LINKS": "/mine"})["UV_FIND_LINKS"] == "/mine"
@@ -204,7 +208,7 @@ def test_a_maintenance_script_restarts_in_the_virtual_environment(checkout: Proj
     assert "no-such-environment" in done.stderr
 
 
-def test_the_quickstart_of_another_framework_is_asked_for_by_name(checkout: Project) -> None:
+def test_quickstart_of_another_framework_needs_the_option(checkout: Project) -> None:
     done = subprocess.run(
         [checkout.root / "scripts" / "quickstart", "--framework", "jax"], capture_output=True, text=True, timeout=60
     )
@@ -258,7 +262,7 @@ def test_an_undocumented_op_is_notable_if_its_kernels_are_order_dependent(checko
     assert [binary for binary, cell in cells_by_binary.items() if cell] == ["380°", "8"]
 
 
-def test_kernels_of_no_op_are_named(whole_copy: Project) -> None:
+def test_kernels_without_an_op_are_reported(whole_copy: Project) -> None:
     path = whole_copy.matrix / "ops" / "torch" / "kernels.toml"
     path.write_text(path.read_text("utf-8").replace('"index-add"', '"index-ad"'), "utf-8")
     done = subprocess.run(

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 import weekly
 from records import make_record
-from signers import Signer, tfdet, write_bundle
-from site_builder import ROOT, Read, small_project
+from signers import Signer, run_tfdet, write_bundle
+from site_builder import ROOT, PageParser, small_project
 
 from tfdet.base.errors import ExitCode
 from tfdet.base.paths import Project
@@ -26,8 +26,8 @@ from tfdet.verdicts.status_loading import load_status
 from tfdet_common import journal
 from tfdet_common.machine import device_key
 
-KEY, CARD = "torch2.11", "NVIDIA L4"  # of which the repository has no records
-MODEL = device_key(CARD)
+KEY, GPU = "torch2.11", "NVIDIA L4"  # of which the repository has no records
+MODEL = device_key(GPU)
 ENVIRON = {"none": {}, "UDA": {"CUBLAS_WORKSPACE_CONFIG": ":4096:8"}}
 CASE = ("samples-forward-eager", "eager")
 # By op: what it does with nothing set, and under the switch.
@@ -41,6 +41,7 @@ UNSIGNED = {"torch-eq": ("differs", "differs")}
 
 
 def records(project: Project, outcomes: dict[str, tuple[str, str]]) -> list[Record]:
+    """Return records of these sources on the GPU: {source: (observation without a solution, under UDA)}."""
     codes = {source: code for (source, code), cases in current_cases(project).by_hash.items() if CASE in (cases or ())}
     return [
         one_record(source, codes[source], solution, observation)
@@ -50,13 +51,14 @@ def records(project: Project, outcomes: dict[str, tuple[str, str]]) -> list[Reco
 
 
 def one_record(source: str, code: str, solution: str, observation: str) -> Record:
+    """Return a record of a source on the GPU; code: the hash of its case."""
     case, mode = CASE
     record = make_record(
         observation, environment=KEY, device=MODEL, source=source, case=case, mode=mode, solution=solution,
         case_hash=code, framework={"name": "torch", "version": "2.11.0"}, relaunches=2,
         determinism_environment=ENVIRON[solution],
     )  # fmt: skip
-    record["stack"] = {**record["stack"], "gpu": CARD, "driver": "580.95", "compute_capability": "8.9"}
+    record["stack"] = {**record["stack"], "gpu": GPU, "driver": "580.95", "compute_capability": "8.9"}
     record["ran_on"] = ["GPU:0"] if observation in ("equal", "differs") else []
     record["checksum"] = journal.checksum(record)
     return parse((journal.dump(record) + "\n").encode())
@@ -68,11 +70,12 @@ def measure(project: Project) -> None:
         for signer in signers:
             signer.trust_in(project)
         envelopes = [line for signer in signers for line in signer.sign(project, batch)]
-        done = tfdet(project, "evidence", "add", "--yes", write_bundle(project, "batch.jsonl", batch, envelopes))
+        done = run_tfdet(project, "evidence", "add", "--yes", write_bundle(project, "batch.jsonl", batch, envelopes))
         assert done.returncode == 0, done.stderr
 
 
-def with_a_card(root: Path) -> None:
+def make_project_with_gpu(root: Path) -> None:
+    """Make a small project with a PyTorch environment and records of the GPU."""
     project = small_project(root)
     for name in (f"environments/torch/{KEY}.toml", f"ops/torch/{KEY}.json"):
         shutil.copy(ROOT / "matrix" / name, project.matrix / name)
@@ -81,20 +84,23 @@ def with_a_card(root: Path) -> None:
 
 @pytest.fixture(scope="module")
 def project(made_once: Callable[..., Path]) -> Project:
-    return Project(made_once("carded", with_a_card))
+    """The project with records of a GPU; read-only."""
+    return Project(made_once("carded", make_project_with_gpu))
 
 
 @pytest.fixture(scope="module")
 def site(project: Project, made_once: Callable[..., Path]) -> Path:
+    """The site of that project."""
     return made_once("site-of-a-card", partial(build, project))
 
 
-def data(page: Path) -> dict[str, Any]:
+def page_data(page: Path) -> dict[str, Any]:
+    """Return the data of the page's JSON file."""
     content: dict[str, Any] = json.loads(page.with_suffix(".json").read_text("utf-8"))["data"]
     return content
 
 
-def test_a_card_has_columns_where_signed_records_of_it_are(project: Project) -> None:
+def test_a_gpu_with_signed_records_has_columns(project: Project) -> None:
     comparisons = {
         comparison.environment: comparison for comparison in compare_ops(project.matrix, load_status(project), "torch")
     }
@@ -130,7 +136,7 @@ def test_a_list_of_calls_that_raise_is_contradicted_by_a_difference_alone(projec
     assert [text.split()[0] for text in cell] == ["torch-index-add"]
 
 
-def test_without_its_signature_a_card_has_no_column(project: Project, tmp_path: Path) -> None:
+def test_a_gpu_without_signed_records_has_no_column(project: Project, tmp_path: Path) -> None:
     copy = Project(shutil.copytree(project.root, tmp_path / "copy", symlinks=True))
     (path,) = copy.matrix.glob("keys/lab.toml")
     path.unlink()
@@ -143,8 +149,8 @@ def test_without_its_signature_a_card_has_no_column(project: Project, tmp_path: 
     assert list(comparison.coverage) == [CPU]
 
 
-def test_the_site_shows_a_card(site: Path) -> None:
-    lists = data(site / "lists" / f"{KEY}.html")
+def test_the_site_shows_a_gpu_with_signed_records(site: Path) -> None:
+    lists = page_data(site / "lists" / f"{KEY}.html")
     assert [column["title"] for column in lists["columns"]][3:] == [f"{MODEL}, none", f"{MODEL}, UDA"]
     (row,) = (row for row in lists["rows"] if row["source"] == "torch-index-add")
     assert (len(row["measured"]), row["marks"][3:]) == (3, ["✗ 20/20", "✗ 20/20"])
@@ -153,13 +159,15 @@ def test_the_site_shows_a_card(site: Path) -> None:
     assert f"on {MODEL}: " in text
     header, first = (text.split(tag)[2].count(cell) for tag, cell in (("<thead>", "<th>"), ("<tbody>", "<td")))
     assert first % header == 0, "a cell a column"
-    (build,) = (entry for entry in data(site / "lists" / "index.html")["environments"] if entry["environment"] == KEY)
+    (build,) = (
+        entry for entry in page_data(site / "lists" / "index.html")["environments"] if entry["environment"] == KEY
+    )
     assert (build["ran"], build["ran_on"]) == (0, {CPU: 0, MODEL: len(SIGNED)})
     assert f"4 on {MODEL}" in (site / "lists" / "index.html").read_text("utf-8")
 
 
-def test_the_pages_of_an_op_and_of_the_build_name_the_card(site: Path) -> None:
-    op = data(site / "sources" / "torch-abs.html")
+def test_the_pages_of_an_op_and_of_the_build_name_the_gpu(site: Path) -> None:
+    op = page_data(site / "sources" / "torch-abs.html")
     strips = {(row["device"], row["solution"]): row["cells"] for row in op["strips"]}
     says_by_environment = {cell["environment"]: cell["says"] for cell in strips[MODEL, "none"]}
     assert says_by_environment[KEY] == "nondeterministic 20/20, measured"
@@ -167,24 +175,24 @@ def test_the_pages_of_an_op_and_of_the_build_name_the_card(site: Path) -> None:
     assert any(
         f"differs on {MODEL}" in item["text"] for disagreement in op["lists"] for item in disagreement["disagreements"]
     )
-    build = data(site / "environments" / f"{KEY}.html")
+    build = page_data(site / "environments" / f"{KEY}.html")
     (row,) = (row for row in build["rows"] if row["source"] == "torch-index-add")
     symbols = {(cell["device"], cell["solution"]): cell["symbol"] for cell in row["cells"]}
     assert symbols[MODEL, "none"] == symbols[MODEL, "UDA"] == "✗"
     (remaining,) = (entry for entry in build["remaining"] if entry["source"] == "torch-index-add")
     assert (remaining["measured"], remaining["says"]) == (True, f"differs (measured on {MODEL})")
     page = site / "cells" / KEY / "torch-abs.html"
-    assert {record["device"]["model"] for record in data(page)["records"]} == {MODEL}
-    assert f"{MODEL}.none" in Read(page).ids()
+    assert {record["device"]["model"] for record in page_data(page)["records"]} == {MODEL}
+    assert f"{MODEL}.none" in PageParser(page).ids()
     assert not (site / "cells" / KEY / "torch-eq.html").exists(), "nobody signed it"
 
 
 @weekly.on_day(2)
-def test_the_page_of_the_framework_tells_of_a_card_and_no_other_does(whole_copy: Project) -> None:
+def test_only_the_page_of_the_framework_lists_the_gpu(whole_copy: Project) -> None:
     before = {path: path.read_text("utf-8") for path in whole_copy.root.glob("docs/**/*.md")}
     measure(whole_copy)
     page = whole_copy.root / "docs" / "reference" / "pytorch.md"
-    done = tfdet(whole_copy, "status", "--write")
+    done = run_tfdet(whole_copy, "status", "--write")
     assert done.returncode == ExitCode.CONTRADICTED, "what a list promises and a card breaks is named, and written"
     assert f"torch-index-add under UDA in {KEY} on {MODEL}: claimed deterministic" in done.stderr
     text = page.read_text("utf-8")

@@ -55,7 +55,7 @@ def test_sources_of_tensorflow_that_a_gpu_ran_come_first(status_of_checkout: Sta
     assert any(cell.key.source == first and cell.key.device.startswith("nvidia") for cell in ran)
 
 
-def test_a_mended_source_has_both_verdicts_in_one_environment(status_of_checkout: Status) -> None:
+def test_a_source_with_a_solution_has_both_verdicts_in_one_environment(status_of_checkout: Status) -> None:
     for part in overview_rows(status_of_checkout):
         for source in part.sources[SourceState.MENDED]:
             selection = Selection(frameworks=[part.framework], devices=[part.cli_name], sources=[source])
@@ -99,14 +99,14 @@ def test_a_name_that_does_not_exist_is_refused_with_the_nearest(
     assert names in (error.value.advice or "")
 
 
-def test_a_cell_has_one_of_the_devices_and_one_of_the_environments(status_of_checkout: Status) -> None:
+def test_filters_combine_devices_and_environments(status_of_checkout: Status) -> None:
     cells = Selection(devices=["cpu", "vgpu"], environments=["tf2.0"]).cells(status_of_checkout)
     assert {cell.key.device for cell in cells} == {"cpu", "vgpu-sm70"}
     assert {cell.key.environment for cell in cells} == {"tf2.0"}
     assert Selection().cells(status_of_checkout) == status_of_checkout.cells
 
 
-def test_help_groups_commands_and_shows_no_type_of_python(checkout: Project) -> None:
+def test_help_groups_commands_and_shows_no_python_type(checkout: Project) -> None:
     environ = {**os.environ, "COLUMNS": "80", "TERM": "dumb"}
     texts = {}
     for words in ([], ["run"], ["status"], ["fleet", "run"], ["check"]):

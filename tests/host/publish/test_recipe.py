@@ -33,12 +33,12 @@ from tfdet.verdicts.status import Status
         ("ngc24.05-tf2", "TEOD"),
     ],
 )
-def test_the_row_of_the_table_that_holds_there(checkout: Project, key: str, solution: str | None) -> None:
+def test_the_recipe_is_that_of_the_table_row_of_the_version(checkout: Project, key: str, solution: str | None) -> None:
     matrix = load_matrix(checkout.matrix)
     assert recipe_of(matrix.environments[key]).solution == solution
 
 
-def test_what_is_not_covered_is_reported(status: Status) -> None:
+def test_uncovered_ops_are_listed(status: Status) -> None:
     old, new = recipe_text(status, "tf2.0"), recipe_text(status, "tf2.21")
     avoid, patched = old.split("# covered by the package's replaced ops")
     assert "os.environ['TF_CUDNN_DETERMINISTIC'] = '1'" in old
@@ -48,7 +48,7 @@ def test_what_is_not_covered_is_reported(status: Status) -> None:
     assert "`tf.nn.max_pool_with_argmax` backprop: raises an error" in new
 
 
-def test_what_differs_on_a_gpus_emulation_is_reported_where_documents_say_nothing(status: Status) -> None:
+def test_emulated_differences_are_listed_where_no_document_has_a_claim(status: Status) -> None:
     """Few documents speak of TensorFlow 1.13; their claims take precedence."""
     before = {row.source: row for row in remaining(Status(status.matrix, {}), "tf1.15")}
     differ = ("contrib-resampler", "dilation2d-backprop")
@@ -62,7 +62,7 @@ def test_what_differs_on_a_gpus_emulation_is_reported_where_documents_say_nothin
 
 @pytest.mark.tensorflow
 @pytest.mark.parametrize("key", ["tf2.0", "tf2.21"])
-def test_the_lines_run(checkout: Project, status: Status, tf_python: Callable[[str], Path], key: str) -> None:
+def test_the_printed_lines_run(checkout: Project, status: Status, tf_python: Callable[[str], Path], key: str) -> None:
     text = recipe_text(status, key)
     section = text.split("# By hand")[1].splitlines()[1:]
     by_hand = "\n".join(line[4:] for line in takewhile(lambda line: line.startswith("#   "), section))
@@ -74,7 +74,7 @@ def test_the_lines_run(checkout: Project, status: Status, tf_python: Callable[[s
         assert message in done.stdout
 
 
-def test_what_documents_say_is_not_said_of_a_card(status: Status) -> None:
+def test_claims_are_not_printed_as_measurements_of_a_gpu(status: Status) -> None:
     """Claims about GPUs are not measurements on an H100, even if an H100 measured other cells."""
     rows = [row for key in ("torch2.8", "torch2.13") for row in remaining_rows(status, key) if not row["measured"]]
     kinds = {kind.claim_device.upper() for kind in status.matrix.devices.kinds.values()}

@@ -29,7 +29,7 @@ def test_every_file_fits_its_schema(checkout: Project) -> None:
             assert not list(validator.iter_errors(tomllib.loads(path.read_text("utf-8")))), path
 
 
-def test_the_ops_of_a_framework_fit_theirs(checkout: Project) -> None:
+def test_files_of_ops_are_valid_by_their_schema(checkout: Project) -> None:
     read = jsonschema.Draft202012Validator(json.loads(schemas()["ops.json"]))
     written = jsonschema.Draft202012Validator(json.loads(schemas()["names.json"]))
     files = list((checkout.matrix / "ops").glob("*/*.json"))
@@ -42,13 +42,13 @@ def test_the_ops_of_a_framework_fit_theirs(checkout: Project) -> None:
         assert not list(written.iter_errors(tomllib.loads(path.read_text("utf-8")))), path
 
 
-def test_a_record_fits_and_a_broken_one_does_not(record_line: Callable[..., bytes]) -> None:
+def test_a_record_is_valid_by_its_schema_and_a_broken_one_is_not(record_line: Callable[..., bytes]) -> None:
     validator = jsonschema.Draft202012Validator(json.loads(schemas()["record.json"]))
     assert not list(validator.iter_errors(json.loads(record_line())))
     assert list(validator.iter_errors(json.loads(record_line(schema=3))))
 
 
-def test_what_the_debug_tool_prints_fits_its_schema(tmp_path: Path) -> None:
+def test_output_of_the_debug_tool_is_valid_by_its_schema(tmp_path: Path) -> None:
     """Additional fields are valid; a field of another type or a missing field is not."""
     paths = [str(tmp_path / name) for name in ("a.tfdt", "b.tfdt")]
     for seed, path in enumerate(paths):

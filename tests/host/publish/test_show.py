@@ -23,7 +23,7 @@ def test_each_kernel_is_shown_once_for_each_reason(status: Status, env: str, sou
     assert {reason for *_, reason, _ in rows} == {kernel_finding.reason for _, kernel_finding in pairs}
 
 
-def test_kernels_whose_shown_names_are_alike_are_counted(status: Status) -> None:
+def test_kernels_with_equal_printed_names_are_counted(status: Status) -> None:
     (row,) = status.finding("tf2.0", "gather-backprop").rows[:1]  # type: ignore[union-attr]
     renamed = [row._replace(kernel=row.kernel.model_copy(update={"name": f"{row.kernel.name}{n}"})) for n in range(9)]
     before, after = list(terminal_views._kernels([row])), list(terminal_views._kernels([row, *renamed]))

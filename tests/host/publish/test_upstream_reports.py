@@ -71,7 +71,8 @@ def test_the_folder_contains_only_the_reports(checkout: Project, comparisons: li
     assert texts(checkout, "jax", []) == {}
 
 
-def write(whole_copy: Project, old: str, new: str) -> Path:
+def change_upstream_file(whole_copy: Project, old: str, new: str) -> Path:
+    """Replace a text in the file of findings (upstream.toml); return its path."""
     path = whole_copy.matrix / "ops" / "torch" / "upstream.toml"
     text = path.read_text("utf-8")
     assert old in text
@@ -79,9 +80,9 @@ def write(whole_copy: Project, old: str, new: str) -> Path:
     return path
 
 
-def test_a_finding_that_no_build_shows_says_so(whole_copy: Project, comparisons: list[OpComparison]) -> None:
+def test_a_finding_without_evidence_is_reported_as_such(whole_copy: Project, comparisons: list[OpComparison]) -> None:
     """Missing evidence does not prevent the tables from being written."""
-    write(whole_copy, 'ops = ["logcumsumexp"]', 'ops = ["abs"]')
+    change_upstream_file(whole_copy, 'ops = ["logcumsumexp"]', 'ops = ["abs"]')
     texts_by_path = {path.stem: text for path, text in texts(whole_copy, "torch", comparisons).items()}
     assert "shows it in no build: there is nothing to send" in texts_by_path["logcumsumexp"]
     assert "(logcumsumexp.md) | none |" in texts_by_path["README"]
@@ -89,12 +90,12 @@ def test_a_finding_that_no_build_shows_says_so(whole_copy: Project, comparisons:
 
 
 def test_a_finding_without_a_program_is_refused(whole_copy: Project, comparisons: list[OpComparison]) -> None:
-    write(whole_copy, 'program = "tags.py"', 'program = "tag.py"')
+    change_upstream_file(whole_copy, 'program = "tags.py"', 'program = "tag.py"')
     with pytest.raises(DataError, match="tags: no program"):
         reports(whole_copy, "torch", comparisons)
 
 
 def test_an_invalid_file_is_named_in_the_error(whole_copy: Project) -> None:
-    path = write(whole_copy, 'kinds = ["differs"]', 'kinds = ["seems"]')
+    path = change_upstream_file(whole_copy, 'kinds = ["differs"]', 'kinds = ["seems"]')
     with pytest.raises(DataError, match=str(path)):
         upstream.load(whole_copy.matrix, "torch")

@@ -15,7 +15,8 @@ from tfdet.store.fast_records import DeviceSummary, RecordSummary
 from tfdet.verdicts.infer import CellKey, EvidenceIndex, InferredCell, Verdict
 from tfdet.verdicts.variants import variants_of
 
-PROCESSOR = DeviceSummary("cpu", CPU)
+# Cases of one op, by how it runs: in its first dtype, in other dtypes, compiled.
+CPU_SUMMARY = DeviceSummary("cpu", CPU)
 OP = Op(
     key="an-op", name="an_op", variant="", samples=1, dtype="float32", dtypes=["float64", "float16"], backward=True,
     tolerance=0.0, reached=["an_op"], tags=[],
@@ -28,14 +29,15 @@ FIRST, DOUBLE, HALF, COMPILED = (
 def cell(solution: str, *observations: tuple[str, str, str]) -> InferredCell:
     """Return a cell of (case, solution, observation) rows; `differs` differs in every run."""
     evidence = EvidenceIndex({"s": {"now"}}).extend(
-        RecordSummary("e", PROCESSOR, "s", case, "m", under, "now", observation,
+        RecordSummary("e", CPU_SUMMARY, "s", case, "m", under, "now", observation,
              20 * (observation in ("equal", "differs")), 20 * (observation == "differs"), 0.5)
         for case, under, observation in observations
     )  # fmt: skip
     return evidence.cell(CellKey("e", CPU, "s", solution))
 
 
-def row(none: InferredCell, uda: InferredCell, device: str = CPU) -> OpRow:
+def make_op_row(none: InferredCell, uda: InferredCell, device: str = CPU) -> OpRow:
+    """Return the row of an op with these cells: without a solution, and under UDA."""
     cells = {MeasurementColumn(device, "none"): none, MeasurementColumn(device, "UDA"): uda}
     verdicts = {device: variants.eager(cell).verdict for device, cell in cells.items()}
     return OpRow(OP, "torch-an-op", [], [], verdicts, cells=cells)
@@ -53,11 +55,11 @@ def row(none: InferredCell, uda: InferredCell, device: str = CPU) -> OpRow:
         ("bare", ()),
     ],
 )
-def test_the_name_of_a_case_says_how_it_ran(case: str, parts: tuple[str, ...]) -> None:
+def test_the_variant_follows_from_the_name_of_a_case(case: str, parts: tuple[str, ...]) -> None:
     assert variants_of(case) == parts
 
 
-def test_each_way_has_a_verdict_of_its_own() -> None:
+def test_each_variant_has_a_verdict_of_its_own() -> None:
     observations = [(FIRST, "none", "equal"), (HALF, "none", "differs"), (COMPILED, "none", "unsupported")]
     observations += [(FIRST, "UDA", "equal"), (HALF, "UDA", "equal"), (COMPILED, "UDA", "equal")]
     none, uda = cell("none", *observations), cell("UDA", *observations)
@@ -72,29 +74,29 @@ def test_each_way_has_a_verdict_of_its_own() -> None:
     assert uda.variants["compiled"].verdict is Verdict.NOT_SHOWN
 
 
-def test_where_all_ran_alike_there_are_none() -> None:
+def test_variants_of_equal_verdict_are_not_listed() -> None:
     assert cell("none", (FIRST, "none", "equal"), ("sums-eager", "none", "equal")).variants == {}
     assert cell("none", ("sums-eager", "none", "equal"), ("sums-function", "none", "equal")).variants == {}
 
 
 def test_a_row_names_the_dtypes_that_ran() -> None:
     none = cell("none", *((case, "none", "equal") for case in (FIRST, DOUBLE)), (HALF, "none", "differs"))
-    op_row = row(none, InferredCell(Verdict.BLANK))
+    op_row = make_op_row(none, InferredCell(Verdict.BLANK))
     assert (op_row.dtypes, op_row.compiled) == ("float32 float64 ≈; float16 ✗ 20/20", "")
-    assert row(cell("none", (FIRST, "none", "equal")), InferredCell(Verdict.BLANK)).dtypes == "float32 ≈"
-    assert row(InferredCell(Verdict.BLANK), InferredCell(Verdict.BLANK)).dtypes == ""
+    assert make_op_row(cell("none", (FIRST, "none", "equal")), InferredCell(Verdict.BLANK)).dtypes == "float32 ≈"
+    assert make_op_row(InferredCell(Verdict.BLANK), InferredCell(Verdict.BLANK)).dtypes == ""
     texts = [text for _, text in op_row.disagreements("UDA")]
     assert texts == ["it differs on a CPU in float16; the documentation names it for none"]
 
 
-def test_compiled_is_a_column_of_its_own_and_none_of_the_others_marks() -> None:
+def test_the_compiled_variant_has_a_column_and_changes_no_other_mark() -> None:
     observations = [
         (FIRST, "none", "equal"),
         (COMPILED, "none", "differs"),
         (FIRST, "UDA", "raises"),
         (COMPILED, "UDA", "equal"),
     ]
-    op_row = row(cell("none", *observations), cell("UDA", *observations))
+    op_row = make_op_row(cell("none", *observations), cell("UDA", *observations))
     assert op_row.is_notable
     assert op_row.verdicts == {
         MeasurementColumn(CPU, "none"): Verdict.NOT_SHOWN,
@@ -108,20 +110,22 @@ def test_compiled_is_a_column_of_its_own_and_none_of_the_others_marks() -> None:
     ]
 
 
-def test_of_a_gpu_it_is_another_kind_than_of_a_cpu() -> None:
+def test_disagreements_of_compiled_code_differ_by_kind_of_device() -> None:
     none = cell("none", (FIRST, "none", "equal"), (COMPILED, "none", "differs"))
-    op_row = row(none, InferredCell(Verdict.BLANK), "nvidia-h100")
+    op_row = make_op_row(none, InferredCell(Verdict.BLANK), "nvidia-h100")
     assert list(op_row.disagreements("UDA")) == [
         ("gpu-compiled", "compiled by torch.compile it differs on nvidia-h100; op by op it was not seen to")
     ]
 
 
-def test_what_compiles_away_a_difference_is_no_disagreement() -> None:
-    op_row = row(cell("none", (FIRST, "none", "differs"), (COMPILED, "none", "equal")), InferredCell(Verdict.BLANK))
+def test_a_difference_that_compilation_removes_is_no_disagreement() -> None:
+    op_row = make_op_row(
+        cell("none", (FIRST, "none", "differs"), (COMPILED, "none", "equal")), InferredCell(Verdict.BLANK)
+    )
     assert not [kind for kind, _ in op_row.disagreements("UDA") if kind == "compiled"]
 
 
-def test_what_only_happens_compiled_is_said_so() -> None:
+def test_a_difference_of_compiled_code_alone_is_marked() -> None:
     observations = [(FIRST, "none", "equal"), (COMPILED, "none", "differs")]
     assert variants.only_compiled(cell("none", *observations)) == " when compiled"
     assert variants.only_compiled(cell("none", *observations, (HALF, "none", "differs"))) == ""
@@ -129,9 +133,9 @@ def test_what_only_happens_compiled_is_said_so() -> None:
 
 
 @pytest.mark.parametrize("observation", ["unsupported", "crashed", "equal"])
-def test_of_what_did_not_run_compiled_nothing_follows(observation: str) -> None:
+def test_a_case_that_did_not_run_compiled_is_no_disagreement(observation: str) -> None:
     none = cell("none", (FIRST, "none", "equal"), (COMPILED, "none", observation))
-    op_row = row(none, InferredCell(Verdict.BLANK))
+    op_row = make_op_row(none, InferredCell(Verdict.BLANK))
     assert not [kind for kind, _ in op_row.disagreements("UDA") if kind == "compiled"]
     assert not op_row.is_notable
 

@@ -22,7 +22,7 @@ def matrix(checkout: Project) -> Matrix:
     return load_matrix(checkout.matrix).for_published_framework
 
 
-def read(text: str, among: list[Environment]) -> list[Environment]:
+def read_range(text: str, among: list[Environment]) -> list[Environment]:
     """Return the environments that a reader takes a range to contain."""
     environments: list[Environment] = []
     for part in filter(None, text.split(", ")):
@@ -41,7 +41,7 @@ def read(text: str, among: list[Environment]) -> list[Environment]:
     return environments
 
 
-def test_one_that_was_measured_is_not_in_the_range_of_those_that_were_not(matrix: Matrix) -> None:
+def test_a_measured_version_is_outside_of_the_range_of_unmeasured_ones(matrix: Matrix) -> None:
     old = [matrix.environments[key] for key in ("tf1.14", "tf1.15", "tf1.15.5", "tf2.0", "tf2.0.4")]
     measured = old[3:4]
     assert version_ranges(measured, old, matrix.frameworks) == "TF 2.0.0"
@@ -55,11 +55,13 @@ def test_images_of_one_month_with_two_tensorflows_are_distinguished(matrix: Matr
 
 
 @pytest.mark.parametrize("seed", range(40))
-def test_a_span_is_read_as_what_it_was_made_of(matrix: Matrix, seed: int) -> None:
+def test_a_range_stands_for_the_environments_it_was_made_of(matrix: Matrix, seed: int) -> None:
     """Environments are grouped by version; some differ from others of their version."""
     draw = random.Random(seed)
     among = draw.sample(list(matrix.environments.values()), draw.randint(1, len(matrix.environments)))
     among = [e for e in matrix.environments.values() if e in among]
     by_version = {(e.line, e.version): draw.random() < 0.6 for e in among}
     chosen = [e for e in among if by_version[e.line, e.version] != (draw.random() < 0.1)]
-    assert sorted(map(str, read(version_ranges(chosen, among, matrix.frameworks), among))) == sorted(map(str, chosen))
+    assert sorted(map(str, read_range(version_ranges(chosen, among, matrix.frameworks), among))) == sorted(
+        map(str, chosen)
+    )

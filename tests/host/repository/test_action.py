@@ -19,6 +19,7 @@ PROGRAM = "import tensorflow as tf\ntf.math.bincount([1, 2], weights=[0.5, 0.5])
 
 
 def steps() -> list[dict[str, Any]]:
+    """Return the steps of action.yml."""
     content: list[dict[str, Any]] = yaml.safe_load((ROOT / "action.yml").read_text("utf-8"))["runs"]["steps"]
     return content
 
@@ -39,7 +40,7 @@ def workspace(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def check(workspace: Path, **inputs: str) -> tuple[int, str]:
+def run_check_step(workspace: Path, **inputs: str) -> tuple[int, str]:
     """Run the step's own script; return its exit code and its outputs."""
     (step,) = (step for step in steps() if step.get("id") == "check")
     output = workspace / "output"
@@ -53,7 +54,7 @@ def check(workspace: Path, **inputs: str) -> tuple[int, str]:
 
 
 def test_the_action_fails_on_an_error_and_tells_where_the_findings_are(workspace: Path) -> None:
-    code, outputs = check(workspace)
+    code, outputs = run_check_step(workspace)
     assert (code, outputs) == (1, f"sarif={workspace / 'tfdet.sarif'}\n")
     (run,) = json.loads((workspace / "tfdet.sarif").read_text("utf-8"))["runs"]
     locations = [location["physicalLocation"] for result in run["results"] for location in result.get("locations", [])]
@@ -69,20 +70,22 @@ def test_the_action_fails_on_an_error_and_tells_where_the_findings_are(workspace
         ({"FILES": "$(touch pasted)"}, 2, False),
     ],
 )
-def test_its_inputs(workspace: Path, inputs: dict[str, str], code: int, is_told: bool) -> None:
-    exit_code, outputs = check(workspace, **inputs)
+def test_each_input_of_the_action_reaches_the_command(
+    workspace: Path, inputs: dict[str, str], code: int, is_told: bool
+) -> None:
+    exit_code, outputs = run_check_step(workspace, **inputs)
     assert (exit_code, bool(outputs)) == (code, is_told)
     assert not (workspace / "pasted").exists()
 
 
-def test_its_steps_are_pinned_and_paste_nothing_into_a_shell() -> None:
+def test_steps_are_pinned_and_paste_no_expression_into_a_shell() -> None:
     lines = [line for line in (ROOT / "action.yml").read_text("utf-8").splitlines() if "uses:" in line]
     assert lines and all(re.search(r"@[0-9a-f]{40}  # v\d+\.\d+\.\d+$", line) for line in lines)
     assert not any("${{" in step.get("run", "") for step in steps())
     assert all("shell" in step for step in steps() if "run" in step)
 
 
-def test_the_hook_is_one_that_pre_commit_takes() -> None:
+def test_the_hook_is_valid_for_pre_commit() -> None:
     (hook,) = load_manifest(str(ROOT / ".pre-commit-hooks.yaml"))
     command, *words = hook["entry"].split()
     assert Path(sys.executable).with_name(command).is_file() and words == ["check"]

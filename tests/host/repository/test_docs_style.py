@@ -48,13 +48,13 @@ def name(path: Path) -> str:
     return path.relative_to(ROOT).as_posix()
 
 
-def written(path: Path) -> str:
+def handwritten(path: Path) -> str:
     """Return the hand-written part of a page."""
     return GENERATED.sub("", path.read_text("utf-8"))
 
 
 def tokens(path: Path) -> list[Token]:
-    return MarkdownIt("commonmark").enable("table").parse(written(path))
+    return MarkdownIt("commonmark").enable("table").parse(handwritten(path))
 
 
 def text_of(inline: Token) -> str:
@@ -80,17 +80,17 @@ def sentences(path: Path) -> list[str]:
 
 
 @pytest.mark.parametrize("path", pages(), ids=name)
-def test_page(path: Path) -> None:
-    faults = [*of_shape(path), *of_headings(path), *of_sentences(path), *of_words(path)]
+def test_a_page_follows_every_rule(path: Path) -> None:
+    faults = [*faults_of_shape(path), *faults_of_headings(path), *faults_of_sentences(path), *faults_of_words(path)]
     assert faults == []
 
 
 @pytest.mark.parametrize("path", OUTSIDE, ids=name)
-def test_page_outside_of_docs(path: Path) -> None:
-    assert [*of_headings(path), *of_sentences(path), *of_words(path)] == []
+def test_a_page_outside_of_docs_follows_the_rules_of_sentences_and_words(path: Path) -> None:
+    assert [*faults_of_headings(path), *faults_of_sentences(path), *faults_of_words(path)] == []
 
 
-def of_shape(path: Path) -> list[str]:
+def faults_of_shape(path: Path) -> list[str]:
     faults = []
     lines = path.read_text("utf-8").count("\n")
     if lines > MAX_LINES and not GENERATED.search(path.read_text("utf-8")):
@@ -104,7 +104,7 @@ def of_shape(path: Path) -> list[str]:
     return faults
 
 
-def of_headings(path: Path) -> list[str]:
+def faults_of_headings(path: Path) -> list[str]:
     all_tokens = tokens(path)
     headings = [all_tokens[index + 1].content for index, token in enumerate(all_tokens) if token.type == "heading_open"]
     faults = [
@@ -120,7 +120,7 @@ def of_headings(path: Path) -> list[str]:
     return faults + [f"heading twice: {heading}" for heading in set(headings) if headings.count(heading) > 1]
 
 
-def of_sentences(path: Path) -> list[str]:
+def faults_of_sentences(path: Path) -> list[str]:
     texts = sentences(path)
     counts = [len(sentence.split()) for sentence in texts]
     faults = [
@@ -138,7 +138,7 @@ def of_sentences(path: Path) -> list[str]:
     return faults
 
 
-def of_words(path: Path) -> list[str]:
+def faults_of_words(path: Path) -> list[str]:
     text = " ".join(inlines(path, "paragraph_open", "heading_open", "td_open", "th_open"))
     return [f"{match[0]!r}: {advice}" for words, advice in BANNED.items() for match in re.finditer(words, text, re.I)]
 

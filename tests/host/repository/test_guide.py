@@ -39,7 +39,7 @@ def section(title: str) -> str:
 
 
 @pytest.mark.tensorflow
-def test_a_source_is_one_toml_and_one_short_function(
+def test_the_guides_source_needs_one_toml_file_and_one_function(
     copy: Project, tf_python: Callable[[str], Path], tmp_path: Path
 ) -> None:
     blocks = {match["path"]: match["text"] for match in BLOCK.finditer(section("Add a source"))}
@@ -72,7 +72,7 @@ def test_a_source_is_one_toml_and_one_short_function(
 
 
 @weekly.on_day(0)
-def test_an_environment_is_one_toml_and_what_is_made_of_it(tmp_path: Path) -> None:
+def test_the_guides_environment_needs_one_toml_file(tmp_path: Path) -> None:
     """Run in a copy of the checkout, with the network access that making lock files requires."""
     copy = tmp_path / "checkout"
     unwanted = shutil.ignore_patterns(".git", ".venv", ".tox", ".tfdet", "out", "dist", "__pycache__", ".*_cache")
@@ -83,16 +83,16 @@ def test_an_environment_is_one_toml_and_what_is_made_of_it(tmp_path: Path) -> No
     first, *_ = re.findall(r"^```console\n(.*?)^```", text, re.M | re.S)
     commands = first.replace("$ ", "").splitlines()
     assert len(commands) == 2, "a file, its locks, and what is generated"
-    inside(copy, "git init --quiet && git add --all")  # some checks ask git for what there is
+    run_in_copy(copy, "git init --quiet && git add --all")  # some checks ask git for what there is
     checks = f"pytest -q -m 'not tensorflow' -k 'not machine_without_a_gpu' {' '.join(MATRIX_CHECKS)}"
     for command in [*commands, "tfdet status --check", checks]:
-        done = inside(copy, command)
+        done = run_in_copy(copy, command)
         assert done.returncode == 0, f"{command}\n{done.stdout}{done.stderr}"
-    assert "tf231-gpu" in inside(copy, "tox list").stdout
-    assert "tf2.3.1" in inside(copy, "tfdet envs").stdout
+    assert "tf231-gpu" in run_in_copy(copy, "tox list").stdout
+    assert "tf2.3.1" in run_in_copy(copy, "tfdet envs").stdout
 
 
-def inside(copy: Path, command: str) -> subprocess.CompletedProcess[str]:
+def run_in_copy(copy: Path, command: str) -> subprocess.CompletedProcess[str]:
     """Run a shell command in that copy, with the copy's code."""
     environ = {**os.environ, "TFDET_ROOT": str(copy), "PYTHONPATH": f"{copy / 'src'}:{copy / 'runtime'}"}
     environ["PATH"] = f"{Path(sys.executable).parent}:{environ['PATH']}"

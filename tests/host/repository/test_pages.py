@@ -10,10 +10,11 @@ from markdown_it import MarkdownIt
 
 from tfdet.base.paths import Project
 
-MOST = 6144  # bytes of README.md: what somebody reads who has just arrived
+MAX_README_BYTES = 6144  # bytes of README.md: what somebody reads who has just arrived
 
 
 def pages(root: Path) -> list[Path]:
+    """Return all Markdown files of the repository."""
     listed = subprocess.run(["git", "ls-files", "*.md"], cwd=root, capture_output=True, text=True, check=True)
     return [root / name for name in listed.stdout.split()]
 
@@ -24,11 +25,13 @@ def anchor(heading: str) -> str:
 
 
 def headings(path: Path) -> set[str]:
+    """Return the anchors of a page's headings."""
     tokens = MarkdownIt().parse(path.read_text("utf-8"))
     return {anchor(tokens[n + 1].content) for n, token in enumerate(tokens) if token.type == "heading_open"}
 
 
 def links(path: Path) -> set[str]:
+    """Return the targets of a page's links, without web addresses."""
     targets = set()
     for token in MarkdownIt("commonmark").enable("table").parse(path.read_text("utf-8")):
         for child in token.children or []:
@@ -38,7 +41,7 @@ def links(path: Path) -> set[str]:
 
 
 def test_the_readme_is_short(checkout: Project) -> None:
-    assert len((checkout.root / "README.md").read_bytes()) <= MOST
+    assert len((checkout.root / "README.md").read_bytes()) <= MAX_README_BYTES
 
 
 def test_every_link_leads_somewhere(checkout: Project) -> None:
@@ -52,7 +55,7 @@ def test_every_link_leads_somewhere(checkout: Project) -> None:
     assert not broken
 
 
-def test_no_word_of_the_readme_s_table_is_wider_than_a_column_has_room(checkout: Project) -> None:
+def test_no_word_of_the_readmes_table_is_wider_than_a_column(checkout: Project) -> None:
     """At 900 pixels, some 110 letters, a table of five columns has room for words of 45."""
     rows = re.findall(r"^\|.*\|$", (checkout.root / "README.md").read_text("utf-8"), re.M)
     words = [word for row in rows for cell in row.split("|")[1:-1] for word in re.sub(r"<[^>]+>", "", cell).split()]

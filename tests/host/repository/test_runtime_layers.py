@@ -10,18 +10,22 @@ from runtime_imports import import_graph
 
 # The packages, and the layers of the probe: each imports only those of later rows.
 PACKAGES = [{"tfdet_probe"}, {"tfdeterminism", "tfdet_common"}]
-PROBE = [{"", "__main__", "single_run"}, {"core"}, {"devices", "launchers"}, {"frameworks"}, {"base"}]
+# Folders of tfdet_probe, from the top layer to the lowest.
+PROBE_LAYERS = [{"", "__main__", "single_run"}, {"core"}, {"devices", "launchers"}, {"frameworks"}, {"base"}]
 
 
 def package(module: str) -> str:
+    """Return the top package of a module."""
     return module.partition(".")[0]
 
 
 def probe_layer(module: str) -> str:
+    """Return the first folder or module below tfdet_probe."""
     return module.partition(".")[2].partition(".")[0]
 
 
 def find_circle(graph: dict[str, set[str]]) -> list[str]:
+    """Return the modules of an import circle, or none."""
     try:
         TopologicalSorter(graph).prepare()
     except CycleError as error:
@@ -33,7 +37,7 @@ def find_upward_imports(graph: dict[str, set[str]]) -> list[str]:
     """Return the imports of another layer that is not below the importing module's own."""
     in_probe = {module: targets for module, targets in graph.items() if package(module) == "tfdet_probe"}
     faults = []
-    for modules, rows, layer in [(graph, PACKAGES, package), (in_probe, PROBE, probe_layer)]:
+    for modules, rows, layer in [(graph, PACKAGES, package), (in_probe, PROBE_LAYERS, probe_layer)]:
         height = {name: -index for index, row in enumerate(rows) for name in row}
         faults += [
             f"{module} imports {target}"
@@ -53,7 +57,7 @@ def test_no_circle() -> None:
 def test_no_upward_import() -> None:
     graph = import_graph()
     layers = {probe_layer(module) for module in graph if package(module) == "tfdet_probe"}
-    assert layers == set.union(*PROBE)
+    assert layers == set.union(*PROBE_LAYERS)
     assert find_upward_imports(graph) == []
 
 

@@ -24,12 +24,14 @@ TOOLS = "ruff|mypy|vermin|lint-imports|pytest|shellcheck|coverage"
 
 @pytest.fixture(scope="module")
 def sessions() -> dict[str, dict[str, Any]]:
+    """Return {name: session} of `nox --list`."""
     command = [BIN / "nox", "--list", "--json", "--noxfile", ROOT / "noxfile.py"]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     return {session["name"]: session for session in json.loads(done.stdout)}
 
 
 def hooks() -> dict[str, dict[str, Any]]:
+    """Return {id: hook} of the pre-commit configuration."""
     content = yaml.safe_load((ROOT / ".pre-commit-config.yaml").read_text("utf-8"))
     return {hook["id"]: hook for repository in content["repos"] for hook in repository["hooks"]}
 
@@ -51,7 +53,7 @@ def test_every_test_file_is_in_a_session() -> None:
     assert all(f'"tests/{folder}' in text for folder in folders)
 
 
-def test_hooks_are_sessions_and_the_configuration_is_valid(sessions: dict[str, dict[str, Any]]) -> None:
+def test_pre_commit_hooks_call_nox_sessions(sessions: dict[str, dict[str, Any]]) -> None:
     assert set(hooks()) >= {"ruff", "mypy", "vermin", "shellcheck", "actionlint"}
     for hook in hooks().values():
         if "entry" in hook:
@@ -60,7 +62,7 @@ def test_hooks_are_sessions_and_the_configuration_is_valid(sessions: dict[str, d
     subprocess.run([BIN / "pre-commit", "validate-config", ROOT / ".pre-commit-config.yaml"], check=True)
 
 
-def test_what_the_tool_writes_is_collapsed_in_reviews(checkout: Project) -> None:
+def test_generated_files_are_marked_in_gitattributes(checkout: Project) -> None:
     written = [
         *(path.relative_to(ROOT).as_posix() for path in ROOT.glob("docs/**/*.md") if "tfdet:begin" in path.read_text()),
         *(path.relative_to(ROOT).as_posix() for path in (checkout.known_file, checkout.advice_file)),
@@ -87,6 +89,6 @@ def test_the_developers_tools_are_pinned() -> None:
 
 
 @pytest.mark.no_cover
-def test_nothing_traces_a_test_that_is_marked_so() -> None:
+def test_no_cover_turns_tracing_off() -> None:
     """In a pytest-xdist worker, pytest-cov alone leaves one of two measurements on."""
     assert sys.gettrace() is None

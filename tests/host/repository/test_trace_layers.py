@@ -15,7 +15,14 @@ from runtime_imports import RUNTIME, imports
 TRACE = RUNTIME / "tfdeterminism" / "trace"
 FRAMEWORKS = {"tensorflow", "tensorflow_core", "keras", "tf_keras", "torch", "jax"}
 FOLDERS = {"tensorflow": {"tensorflow", "tensorflow_core", "keras", "tf_keras"}, "torch": {"torch"}}  # in capture
-BASE = {"errors", "untrusted", "faults", "remedies", "backends", "command_line"}  # modules beside the layers
+ANY_LAYER_MAY_IMPORT = {
+    "errors",
+    "untrusted",
+    "faults",
+    "remedies",
+    "backends",
+    "command_line",
+}  # modules beside the layers
 BELOW = {
     "interpose": set(),
     "schema": set(),
@@ -29,6 +36,7 @@ BELOW = {
 
 
 def files(layer: str) -> list[Path]:
+    """Return the Python files of a layer."""
     paths = sorted((TRACE / layer).rglob("*.py"))
     assert paths, f"trace/{layer} is empty: nothing would be looked at"
     return paths
@@ -44,13 +52,15 @@ def test_a_layer_imports_only_those_below_it(layer: str) -> None:
     for path in files(layer):
         for name in imports(path):
             if name.startswith("tfdeterminism.trace."):
-                assert name.split(".")[2] in BELOW[layer] | BASE | {layer}, f"{path.name} imports {name}"
+                assert name.split(".")[2] in BELOW[layer] | ANY_LAYER_MAY_IMPORT | {layer}, (
+                    f"{path.name} imports {name}"
+                )
 
 
 def test_what_every_layer_may_import_imports_none() -> None:
-    for name in BASE:
+    for name in ANY_LAYER_MAY_IMPORT:
         for imported in imports(TRACE / f"{name}.py"):
-            assert not imported.startswith("tfdeterminism.trace.") or imported.split(".")[2] in BASE, (
+            assert not imported.startswith("tfdeterminism.trace.") or imported.split(".")[2] in ANY_LAYER_MAY_IMPORT, (
                 f"{name}: {imported}"
             )
 

@@ -1,4 +1,4 @@
-"""The workflow files are valid, and their lists come from the matrix."""
+"""The workflow files of GitHub Actions are valid, and their lists come from the matrix of environments."""
 
 from __future__ import annotations
 
@@ -24,6 +24,7 @@ STEP_KEYS = {"name", "id", "if", "uses", "run", "with", "env", "shell", "working
 
 
 def load(path: Path) -> dict[str, Any]:
+    """Return the content of a workflow; YAML 1.1 reads the key `on` as True."""
     content = yaml.safe_load(path.read_text("utf-8"))
     assert isinstance(content, dict)
     # YAML 1.1 reads the key `on` as true.
@@ -31,11 +32,11 @@ def load(path: Path) -> dict[str, Any]:
     return content
 
 
-def test_the_workflows_are_there() -> None:
+def test_all_expected_workflows_exist() -> None:
     assert [path.stem for path in FILES] == ["checks", "matrix", "publish", "site"]
 
 
-def test_what_is_published_was_tested_before() -> None:
+def test_publishing_requires_the_tests() -> None:
     jobs = load(FOLDER / "publish.yml")["jobs"]
     assert load(FOLDER.parents[1] / jobs["test"]["uses"])["jobs"]["test"]["steps"][-1]["run"] == "bash .ci/run"
     assert jobs["build"]["needs"] == "test" and jobs["publish"]["needs"] == "build"
@@ -49,7 +50,7 @@ def test_the_site_is_published_from_main_alone() -> None:
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda p: p.stem)
-def test_structure(path: Path) -> None:
+def test_a_workflow_has_only_known_keys(path: Path) -> None:
     content = load(path)
     assert set(content) <= {"name", "on", "permissions", "jobs", "concurrency", "env"}
     assert content["permissions"] == {"contents": "read"}
@@ -71,7 +72,7 @@ def test_structure(path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda p: p.stem)
-def test_each_pinned_commit_says_its_version(path: Path) -> None:
+def test_each_pinned_commit_has_its_version_as_comment(path: Path) -> None:
     for line in path.read_text("utf-8").splitlines():
         is_local = "uses: ./.github/" in line
         assert is_local or "uses:" not in line or re.search(r"@[0-9a-f]{40}  # v\d+\.\d+\.\d+$", line), line
@@ -99,7 +100,9 @@ def test_the_matrix_is_taken_from_the_environments() -> None:
 
 
 @pytest.mark.parametrize("line", ["stock", "ngc", ""])
-def test_the_list_is_every_environment_of_a_line_that_runs(checkout: Project, tmp_path: Path, line: str) -> None:
+def test_the_environment_list_of_the_workflow_is_that_of_the_matrix(
+    checkout: Project, tmp_path: Path, line: str
+) -> None:
     """Run the step's own script; a scheduled run has no LINE, which means the first choice."""
     if shutil.which("jq") is None:
         pytest.skip("no jq on this machine")
@@ -120,7 +123,7 @@ def test_the_list_is_every_environment_of_a_line_that_runs(checkout: Project, tm
     assert (name, sorted(json.loads(listed))) == ("environments", sorted(expected))
 
 
-def test_checks_are_what_the_repository_runs_in_ci() -> None:
+def test_the_checks_workflow_runs_the_ci_script() -> None:
     job = load(FOLDER / "checks.yml")["jobs"]["test"]
     assert job["steps"][-1]["run"] == "bash .ci/run"
     assert (FOLDER.parents[1] / ".ci" / "run").is_file()
@@ -129,7 +132,7 @@ def test_checks_are_what_the_repository_runs_in_ci() -> None:
     assert job["env"]["TFDET_TESTS"] == weekly + "'all' || '' }}"
 
 
-def test_what_is_published_before_is_told_not_skipped() -> None:
+def test_an_already_published_version_is_reported() -> None:
     jobs = load(FOLDER / "publish.yml")["jobs"]
     assert "skip" not in (FOLDER / "publish.yml").read_text("utf-8")
     assert not any(step.get("continue-on-error") for job in jobs.values() for step in job.get("steps", []))

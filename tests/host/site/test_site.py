@@ -21,7 +21,7 @@ import pytest
 import weekly
 from records import make_record
 from signers import H100
-from site_builder import ENVIRONMENTS, OPS, Read, pages, small_project
+from site_builder import ENVIRONMENTS, OPS, PageParser, pages, small_project
 
 from tfdet.base import parallel
 from tfdet.base.errors import UsageError
@@ -42,22 +42,23 @@ from tfdet_common.variables import CALLER_VARIABLES
 
 # What makes a site is covered where the fixtures make one; it would take three times as long in each test.
 pytestmark = pytest.mark.no_cover
-MOST = 500_000  # bytes of a page
+MAX_PAGE_BYTES = 500_000  # bytes of a page
 KINDS = {"index", "table", "source", "sources", "environment", "environments", "solution", "solutions", "cell", "build",
          "builds", "change", "docs", "lists", "list", "batches", "myths", "links", "prose", "numbers"}  # fmt: skip
 
 
-def twin(path: Path) -> dict[str, Any]:
+def json_of(path: Path) -> dict[str, Any]:
+    """Return the content of the JSON file beside a page."""
     content = json.loads(path.with_suffix(".json").read_text("utf-8"))
     assert isinstance(content, dict)
     return content
 
 
-def test_every_page_has_a_twin_for_machines(site: Path) -> None:
-    kinds = Counter(twin(path)["kind"] for path in pages(site))
+def test_every_page_has_a_json_file(site: Path) -> None:
+    kinds = Counter(json_of(path)["kind"] for path in pages(site))
     assert set(kinds) == KINDS
     for path in pages(site):
-        content = twin(path)
+        content = json_of(path)
         header = (content["format"], content["version"], content["page"])
         assert header == ("tfdet-site", VERSION, path.relative_to(site).as_posix())
 
@@ -79,7 +80,7 @@ def test_each_cell_source_environment_and_build_has_a_page(small: Project, site:
 def test_every_record_stands_on_the_page_of_its_cell(small: Project, site: Path) -> None:
     counts: Counter[str] = Counter()
     for path in (site / "cells").rglob("*.json"):
-        counts.update(record["checksum"] for record in twin(path)["data"]["records"])
+        counts.update(record["checksum"] for record in json_of(path)["data"]["records"])
     store = EvidenceStore.open(small)
     records = [record for path in store.files() for record in store.read(path)]
     assert counts == Counter(record.checksum for record in records)
@@ -89,15 +90,15 @@ def test_every_record_stands_on_the_page_of_its_cell(small: Project, site: Path)
         assert all(digest in text for digest in record.digests)
 
 
-def test_what_the_lists_say_of_an_op_stands_on_its_pages(small: Project, site: Path) -> None:
+def test_lists_of_an_op_are_on_its_pages(small: Project, site: Path) -> None:
     """Both pages show the disagreements and where the sources were read, and name no TensorFlow."""
     (comparison,) = compare_ops(small.matrix, load_status(small), "torch")
-    data = twin(site / "lists" / f"{OPS}.html")["data"]
+    data = json_of(site / "lists" / f"{OPS}.html")["data"]
     assert [row["source"] for row in data["rows"]] == [row.source for row in comparison.notable_rows]
     assert [(disagreement["source"], disagreement["text"]) for disagreement in data["disagreements"]] == [
         (disagreement.row.source, disagreement.text) for disagreement in comparison.disagreements
     ]
-    op_page = twin(site / "sources" / "torch-index-put.html")["data"]
+    op_page = json_of(site / "sources" / "torch-index-put.html")["data"]
     assert [(entry["environment"], entry["documentation"]) for entry in op_page["lists"]] == [
         (OPS, "deterministic (accumulate=False); deterministic (CPU, accumulate=True)")
     ]
@@ -105,16 +106,16 @@ def test_what_the_lists_say_of_an_op_stands_on_its_pages(small: Project, site: P
     assert {cell["environment"] for row in op_page["strips"] for cell in row["cells"]} == {OPS}
     (location,) = (p for f in data["disagreements"] if f["op"] == "cummax" for p in f["places"] if ".cu:" in p["name"])
     assert location["address"].startswith("https://github.com/pytorch/pytorch/blob/v2.6.0/aten/src/ATen/native/cuda/")
-    empty = twin(site / "sources" / "torch-empty.html")["data"]["lists"]
+    empty = json_of(site / "sources" / "torch-empty.html")["data"]["lists"]
     assert any("differs on a CPU" in disagreement["text"] for entry in empty for disagreement in entry["disagreements"])
     for name in ("lists", "sources", "environments", "cells"):
         for path in (site / name).rglob(f"{OPS if name != 'sources' else 'torch-*'}.html"):
             assert "TensorFlow" not in path.read_text("utf-8").replace("TensorFlow and PyTorch", ""), path
 
 
-def test_what_rows_and_batches_showed_stands_on_a_page(small: Project, site: Path) -> None:
+def test_batch_invariance_has_a_page(small: Project, site: Path) -> None:
     """It agrees with docs/reference/batch-invariance.md, and the control depends on its batch."""
-    (table,) = twin(site / "batches.html")["data"]["tables"]
+    (table,) = json_of(site / "batches.html")["data"]["tables"]
     (known,) = batch_invariance.tables(small)
     assert [(row["op"], row["shape"], row["cells"]) for row in table["rows"]] == [
         (row.op, row.shape, row.cells) for row in known.rows
@@ -125,13 +126,13 @@ def test_what_rows_and_batches_showed_stands_on_a_page(small: Project, site: Pat
     assert 'href="../batches.html"' in (site / "lists" / "index.html").read_text("utf-8")
 
 
-def test_the_docs_are_pages_that_the_search_finds(small: Project, site: Path) -> None:
+def test_the_docs_are_on_the_site_and_in_its_search(small: Project, site: Path) -> None:
     text = (site / "static" / "search-data.js").read_text("utf-8")
     documents = json.loads(text.partition("=")[2].rstrip().removesuffix(";"))["documents"]
     assert len(documents) == len(list(small.root.glob("docs/**/*.md")))
     for address, title, headings in documents:
-        page, words = Read(site / address), (site / address).read_text("utf-8")
-        assert title == twin(site / address)["title"] and "<h1" in words
+        page, words = PageParser(site / address), (site / address).read_text("utf-8")
+        assert title == json_of(site / address)["title"] and "<h1" in words
         assert set(headings[1::2]) <= set(page.ids()), address
         assert "tfdet:begin" not in words and "&lt;sup" not in words, address
     assert any(
@@ -141,7 +142,7 @@ def test_the_docs_are_pages_that_the_search_finds(small: Project, site: Path) ->
 
 
 def test_every_link_leads_somewhere(site: Path) -> None:
-    read = {path: Read(path) for path in pages(site)}
+    read = {path: PageParser(path) for path in pages(site)}
     ids = {path.resolve(): set(page.ids()) for path, page in read.items()}
     broken = []
     for path, page in read.items():
@@ -156,11 +157,11 @@ def test_every_link_leads_somewhere(site: Path) -> None:
     assert broken == []
 
 
-def test_every_page_is_valid_and_asks_for_nothing_elsewhere(site: Path) -> None:
+def test_every_page_is_valid_and_requests_nothing_from_other_hosts(site: Path) -> None:
     parser = html5lib.HTMLParser(strict=True)
     for path in pages(site):
         parser.parse(path.read_text("utf-8"))  # raises at the first fault
-        page = Read(path)
+        page = PageParser(path)
         doubled = [name for name, count in Counter(page.ids()).items() if count > 1]
         assert not doubled, (path, doubled)
         (policy,) = (a["content"] for tag, a in page.tags if a.get("http-equiv") == "Content-Security-Policy")
@@ -175,7 +176,7 @@ def test_every_page_is_valid_and_asks_for_nothing_elsewhere(site: Path) -> None:
 def test_no_page_is_too_large(site: Path) -> None:
     library = site / "static" / "tabulator"
     large = {p: p.stat().st_size for p in site.rglob("*") if p.is_file() and p.parent != library}
-    assert not {path: size for path, size in large.items() if size > MOST}
+    assert not {path: size for path, size in large.items() if size > MAX_PAGE_BYTES}
 
 
 @weekly.on_day(1)
@@ -204,31 +205,33 @@ def test_several_processes_make_the_same_site(
 HOSTILE = "<script>alert(1)</script>\u202e\u2066\"'><img src=x onerror=alert(1)>&amp;\u200b"
 
 
-def plant(project: Project, **changes: Any) -> None:
+def add_record(project: Project, **changes: Any) -> None:
     """Add a record of tf2.1, which has none."""
     line = journal.dump(make_record(environment="tf2.1", version="2.1.0", **changes)) + "\n"
     EvidenceStore.open(project).ingest([parse(line.encode())])
 
 
-def test_what_strangers_say_is_harmless(tmp_path: Path) -> None:
+def test_untrusted_text_of_records_is_escaped(tmp_path: Path) -> None:
     project = small_project(tmp_path / "project")
     for path in EvidenceStore.open(project).files():
         path.unlink()
     stack = {**make_record()["stack"], "os": HOSTILE, "cpu": HOSTILE}
     error = {"kind": "raises", "type": HOSTILE, "message": HOSTILE, "where": HOSTILE, "output": HOSTILE}
-    plant(
+    add_record(
         project, observation="raises", stack=stack, error=error, determinism_environment={CALLER_VARIABLES[0]: HOSTILE}
     )
     settings = {"TF_DETERMINISTIC_OPS": "1", CALLER_VARIABLES[0]: HOSTILE}
-    plant(project, solution="TDO", stack=stack, ran_on=[f"CPU:0{HOSTILE * 6}"] * 64, determinism_environment=settings)
+    add_record(
+        project, solution="TDO", stack=stack, ran_on=[f"CPU:0{HOSTILE * 6}"] * 64, determinism_environment=settings
+    )
     folder = build(project, tmp_path / "site").folder
     path = folder / "cells" / "tf2.1" / "bias-add-backprop.html"
     text = path.read_text("utf-8")
     assert "\\u202e" in text and "&lt;script&gt;alert(1)" in text
-    assert "<script>alert" not in text and "<img src=x" not in text and len(text) < MOST
+    assert "<script>alert" not in text and "<img src=x" not in text and len(text) < MAX_PAGE_BYTES
     html5lib.HTMLParser(strict=True).parse(text)
     records = [
-        record for page in path.parent.glob("bias-add-backprop*.html") for record in twin(page)["data"]["records"]
+        record for page in path.parent.glob("bias-add-backprop*.html") for record in json_of(page)["data"]["records"]
     ]
     assert sorted(len(record["ran_on"]) for record in records) == [0, 64]
     for path in folder.rglob("*"):
@@ -254,7 +257,7 @@ def test_a_forged_batch_changes_nothing_of_the_site(
         assert generated_values.sub("", after) == generated_values.sub("", before), name
 
 
-def test_what_grows_goes_on_further_pages(small: Project, tmp_path: Path) -> None:
+def test_long_lists_continue_on_further_pages(small: Project, tmp_path: Path) -> None:
     project = small_project(tmp_path / "project")
     for path in EvidenceStore.open(project).files():
         path.unlink()
@@ -262,9 +265,12 @@ def test_what_grows_goes_on_further_pages(small: Project, tmp_path: Path) -> Non
     EvidenceStore.open(project).ingest([parse((journal.dump(case) + "\n").encode()) for case in cases])
     folder = build(project, tmp_path / "site").folder / "cells" / "tf2.1"
     parts = [folder / name for name in ("bias-add-backprop.html", "bias-add-backprop-2.html")]
-    assert all(path.stat().st_size < MOST and path.with_suffix(".json").stat().st_size < MOST for path in parts)
+    assert all(
+        path.stat().st_size < MAX_PAGE_BYTES and path.with_suffix(".json").stat().st_size < MAX_PAGE_BYTES
+        for path in parts
+    )
     listed = [
-        record["case"] for path in folder.glob("bias-add-backprop*.json") for record in twin(path)["data"]["records"]
+        record["case"] for path in folder.glob("bias-add-backprop*.json") for record in json_of(path)["data"]["records"]
     ]
     assert len(listed) == 600 == len(set(listed))
     assert 'href="../../cells/tf2.1/bias-add-backprop-2.html"' in parts[0].read_text("utf-8")
@@ -277,23 +283,23 @@ def test_the_cells_of_an_environment_with_many_ops_go_on_further_pages(checkout:
     for page in parts:
         writer.write(page)
         path = tmp_path / f"{page.path}.html"
-        assert max(path.stat().st_size, path.with_suffix(".json").stat().st_size) < MOST
-        links = set(Read(path).links())
+        assert max(path.stat().st_size, path.with_suffix(".json").stat().st_size) < MAX_PAGE_BYTES
+        links = set(PageParser(path).links())
         assert links >= {f"../{part.path}.html" for part in parts if part != page}
     listed = [row["source"] for page in parts for row in page.data["rows"]]
     assert len(parts) > 1 and listed == [source for source in facts.sources if (OPS, source) in facts.cells_by_page]
 
 
-def test_a_record_that_came_with_tfdet_and_was_added_too_stands_once(small: Project, tmp_path: Path) -> None:
+def test_a_packaged_record_that_was_added_again_is_shown_once(small: Project, tmp_path: Path) -> None:
     home = tmp_path / "home"
     shutil.copytree(small.evidence / "cpu", home / "evidence" / "cpu")
     folder = build(Project(small.root, user_data=home), tmp_path / "site").folder
-    records = twin(folder / "cells" / "tf2.21" / "bias-add-backprop.html")["data"]["records"]
+    records = json_of(folder / "cells" / "tf2.21" / "bias-add-backprop.html")["data"]["records"]
     assert len(records) == len({record["checksum"] for record in records}) > 0
 
 
 @weekly.on_day(2)
-def test_an_older_site_gives_way_and_nothing_else_does(
+def test_only_an_older_site_is_replaced(
     small: Project, site: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     other = tmp_path / "mine"
@@ -336,12 +342,12 @@ def test_feed_badges_and_sitemap(small: Project, site: Path, tmp_path: Path) -> 
     )
 
 
-def test_a_long_text_is_cut_on_the_page_alone() -> None:
+def test_a_long_text_is_shortened_on_the_page_but_not_in_json() -> None:
     text = str(site_page._finalize("x" * 1_000_000))
     assert len(text) < 5000 and "1,000,000 characters" in text
 
 
-def test_running_text_has_code_stress_and_links_and_nothing_else() -> None:
+def test_prose_may_contain_only_code_emphasis_and_links() -> None:
     assert (
         wording.render_code("`a<b` *do not* Conv*D/Conv*D <i>")
         == "<code>a&lt;b</code> <em>do not</em> Conv*D/Conv*D &lt;i&gt;"

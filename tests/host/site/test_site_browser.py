@@ -49,7 +49,8 @@ def window(browser: Browser) -> Iterator[Callable[..., BrowserContext]]:
     assert complaints == []
 
 
-def show(context: BrowserContext, path: Path, fragment: str = "") -> Page:
+def open_page(context: BrowserContext, path: Path, fragment: str = "") -> Page:
+    """Open the page, and wait until a table is ready."""
     page = context.new_page()
     page.goto(path.as_uri() + fragment)
     if path.name == "table.html":
@@ -69,13 +70,14 @@ def one_of_each_kind(site: Path, longest: bool = True) -> dict[str, Path]:
 def test_no_page_is_wider_than_the_window(site: Path, window: Callable[..., BrowserContext], width: int) -> None:
     context = window(width)
     for kind, path in one_of_each_kind(site).items():
-        page = show(context, path)
+        page = open_page(context, path)
         wide, room = page.evaluate("[document.documentElement.scrollWidth, window.innerWidth]")
         assert wide <= room, (kind, path, wide)
         page.close()
 
 
-CUT = """
+# JavaScript: the elements whose content is wider than they are.
+FIND_CUT_ELEMENTS = """
 [...document.querySelectorAll("main *")].filter(element =>
     element.scrollWidth > element.clientWidth + 1 && element.querySelector("table, .tabulator-table")
     && getComputedStyle(element).overflowX !== "visible"
@@ -88,8 +90,8 @@ def test_no_column_is_cut_on_a_desktop(site: Path, window: Callable[..., Browser
     context = window(width)
     documents = {path.stem: path for path in (site / "docs").rglob("*.html") if "<table" in path.read_text("utf-8")}
     for kind, path in {**documents, **one_of_each_kind(site)}.items():
-        page = show(context, path)
-        assert page.evaluate(CUT) == [], (kind, path)
+        page = open_page(context, path)
+        assert page.evaluate(FIND_CUT_ELEMENTS) == [], (kind, path)
         page.close()
 
 
@@ -105,14 +107,14 @@ ADD_COLUMNS = """
 def test_no_column_of_the_whole_matrix_is_cut(site: Path, window: Callable[..., BrowserContext], width: int) -> None:
     builds = len(list((ROOT / "matrix" / "environments" / "tensorflow").glob("tf*.toml")))
     context = window(width)
-    page = show(context, site / "sources" / "crop-and-resize-backprop.html")
+    page = open_page(context, site / "sources" / "crop-and-resize-backprop.html")
     page.locator("table.strip tbody th a").first.evaluate("link => link.textContent = 'XLADET or TDO-FE'")
     page.locator("table.strip tbody td").first.evaluate("cell => cell.textContent = 'nvidia-h100'")
     page.evaluate(ADD_COLUMNS, ["table.strip", builds + 2])
     assert page.locator("table.strip thead th").count() == builds + 2 > 30
-    assert page.evaluate(CUT) == []
+    assert page.evaluate(FIND_CUT_ELEMENTS) == []
     page.close()
-    page = show(context, site / "lists" / f"{OPS}.html")
+    page = open_page(context, site / "lists" / f"{OPS}.html")
     row = page.locator("table.list").last.locator("tbody tr").first
     row.locator("td").nth(2).evaluate("cell => cell.textContent = 'nondeterministic_seeded'")
     row.locator("td").last.evaluate("cell => cell.textContent = 'upsample_bilinear2d_aa_backward_out_cuda'")
@@ -123,15 +125,17 @@ def test_no_column_of_the_whole_matrix_is_cut(site: Path, window: Callable[..., 
             "document.querySelectorAll('table.list:has(th:nth-child(9)) tr')"
             ".forEach(row => row.children[5].after(row.children[5].cloneNode(true)))"
         )
-    assert page.evaluate(CUT) == []
+    assert page.evaluate(FIND_CUT_ELEMENTS) == []
 
 
 @pytest.mark.parametrize(("width", "scheme"), [(900, "light"), pytest.param(390, "dark", marks=weekly.ONLY)])
-def test_everybody_can_read_it(site: Path, window: Callable[..., BrowserContext], width: int, scheme: str) -> None:
+def test_every_kind_of_page_is_accessible(
+    site: Path, window: Callable[..., BrowserContext], width: int, scheme: str
+) -> None:
     """Axe finds no serious violation: names, roles, contrast, keyboard."""
     context = window(width, scheme)
     for kind, path in one_of_each_kind(site, longest=False).items():
-        page = show(context, path)
+        page = open_page(context, path)
         for details in page.locator("details").all()[:3]:
             details.evaluate("element => { element.open = true }")
         violations = Axe().run(page, options={"preload": False}).response["violations"]
@@ -144,7 +148,7 @@ def test_everybody_can_read_it(site: Path, window: Callable[..., BrowserContext]
         page.close()
 
 
-def state(page: Page) -> dict[str, Any]:
+def table_state(page: Page) -> dict[str, Any]:
     """Return the table's filters, search text, grouping, count and first rows."""
     chosen = {name: page.locator(f"#f-{name}").input_value() for name in ("verdict", "device", "environment")}
     rows = page.locator(".tabulator-row:not(.tabulator-group)").all_inner_texts()
@@ -154,13 +158,14 @@ def state(page: Page) -> dict[str, Any]:
 
 def test_the_table_opens_on_what_differs(site: Path, window: Callable[..., BrowserContext]) -> None:
     """The first rows differ and show their solution, instead of cells without result."""
-    page = show(window(), site / "table.html")
+    page = open_page(window(), site / "table.html")
     verdicts = page.locator(".tabulator-row .verdict").all_inner_texts()
     assert verdicts[0] == "✗ nondeterministic"
     assert "✓ deterministic" in verdicts[:12]
 
 
-KNOWN = {
+# A search index with one entry of each kind.
+SEARCH_INDEX = {
     "documents": [["docs/how-to/sign-records.html", "Sign records", ["Revoke a key", "revoke-a-key"]]],
     "environments": ["jax0.10", "jax0.12", "ngc19.06-py3", "tf2.0", "torch2.13"],
     "solutions": [],
@@ -168,10 +173,12 @@ KNOWN = {
 }
 
 
-def test_a_search_knows_each_framework(site: Path, window: Callable[..., BrowserContext]) -> None:
+def test_the_search_finds_entries_of_each_framework(site: Path, window: Callable[..., BrowserContext]) -> None:
     context = window(WIDTHS[-1])
-    context.route("**/search-data.js", lambda route: route.fulfill(body=f"window.tfdetSearch = {json.dumps(KNOWN)}"))
-    start = show(context, site / "index.html")
+    context.route(
+        "**/search-data.js", lambda route: route.fulfill(body=f"window.tfdetSearch = {json.dumps(SEARCH_INDEX)}")
+    )
+    start = open_page(context, site / "index.html")
     for query, results in {
         "jax": ["environment jax0.10", "environment jax0.12"],
         "jax 0.12": ["environment jax0.12"],
@@ -191,16 +198,18 @@ def test_a_search_knows_each_framework(site: Path, window: Callable[..., Browser
 
 
 @pytest.mark.parametrize("width", WIDTHS)
-def test_from_a_search_to_a_record(site: Path, window: Callable[..., BrowserContext], width: int) -> None:
+def test_following_a_search_result_leads_to_a_record(
+    site: Path, window: Callable[..., BrowserContext], width: int
+) -> None:
     context = window(width)
-    start = show(context, site / "index.html")
+    start = open_page(context, site / "index.html")
     start.locator("#q").fill("tf.gather 2.0")
     first = start.locator("#found a").first
     expect(first).to_contain_text("tf2.0")
     first.click()
     expect(start.locator("h1")).to_contain_text("tf.gather")
 
-    table = show(context, site / "table.html")
+    table = open_page(context, site / "table.html")
     full_count = table.locator("#count").inner_text()
     table.locator("#q").fill("random-op-without-seed")
     table.locator("#f-device").select_option("cpu")
@@ -209,12 +218,12 @@ def test_from_a_search_to_a_record(site: Path, window: Callable[..., BrowserCont
     table.locator("#group").select_option("solution")
     table.locator(".tabulator-col[tabulator-field=differed]").click()
     expect(table.locator(".tabulator-group").first).to_be_visible()
-    before = state(table)
+    before = table_state(table)
     assert before["count"] != full_count and "tf2.21" in before["rows"][0]
 
-    shared = show(context, site / "table.html", table.evaluate("location.hash"))
+    shared = open_page(context, site / "table.html", table.evaluate("location.hash"))
     expect(shared.locator("#count")).to_have_text(before["count"])
-    assert state(shared) == before and table.evaluate("location.hash").count("=") == 6
+    assert table_state(shared) == before and table.evaluate("location.hash").count("=") == 6
 
     shared.locator(".tabulator-row a").first.click()
     expect(shared.locator("h1")).to_contain_text("tf2.21")
@@ -224,10 +233,10 @@ def test_from_a_search_to_a_record(site: Path, window: Callable[..., BrowserCont
     cell = shared.locator("section.cell:target")
     cell.locator("button.copy").click()
     expect(cell.locator("button.copy")).to_have_text("Copied")
-    assert pasted(start).startswith("tfdet run tf2.21 --device cpu --source random-op-without-seed")
+    assert clipboard_text(start).startswith("tfdet run tf2.21 --device cpu --source random-op-without-seed")
 
 
-def pasted(page: Page) -> str:
+def clipboard_text(page: Page) -> str:
     """Return the content of the clipboard."""
     page.bring_to_front()
     page.goto(page.url.split("/cells/")[0] + "/index.html")
@@ -236,8 +245,8 @@ def pasted(page: Page) -> str:
     return page.locator("#q").input_value()
 
 
-def test_the_table_by_keyboard(site: Path, window: Callable[..., BrowserContext]) -> None:
-    page = show(window(), site / "table.html")
+def test_the_table_is_operable_by_keyboard(site: Path, window: Callable[..., BrowserContext]) -> None:
+    page = open_page(window(), site / "table.html")
     page.keyboard.press("/")
     page.keyboard.type("gather-backprop tf2.0")
     expect(page.locator("#q")).to_have_value("gather-backprop tf2.0")
@@ -248,8 +257,8 @@ def test_the_table_by_keyboard(site: Path, window: Callable[..., BrowserContext]
     page.wait_for_url(re.compile(r"/cells/tf2\.0/gather-backprop\.html#"))
 
 
-def test_what_is_filtered_is_exported(site: Path, window: Callable[..., BrowserContext]) -> None:
-    page = show(window(), site / "table.html", "#environment=tf2.0&verdict=nondeterministic&hide=audit")
+def test_the_export_contains_the_filtered_rows(site: Path, window: Callable[..., BrowserContext]) -> None:
+    page = open_page(window(), site / "table.html", "#environment=tf2.0&verdict=nondeterministic&hide=audit")
     with page.expect_download() as download:
         page.locator("#export").click()
     rows = list(csv.DictReader(Path(download.value.path()).read_text("utf-8-sig").splitlines()))
@@ -260,19 +269,19 @@ def test_what_is_filtered_is_exported(site: Path, window: Callable[..., BrowserC
     assert "Claim" in rows[0] and "Audit" not in rows[0]
 
 
-def test_an_address_from_a_stranger_is_no_markup(site: Path, window: Callable[..., BrowserContext]) -> None:
+def test_markup_in_the_url_is_escaped(site: Path, window: Callable[..., BrowserContext]) -> None:
     hostile = "#q=%3Cimg%20src%3Dx%20onerror%3Dalert(1)%3E&group=constructor&sort=__proto__-desc&verdict=none&hide=x.y"
-    page = show(window(), site / "table.html", hostile)
+    page = open_page(window(), site / "table.html", hostile)
     assert page.locator("#q").input_value().startswith("<img")
     assert page.locator("#table img").count() == 0
 
 
 @pytest.mark.tensorflow
-def test_a_copied_command_makes_the_same_observation(
+def test_a_copied_command_repeats_the_observation(
     small: Project, site: Path, window: Callable[..., BrowserContext], tf_python: Callable[[str], Path], tmp_path: Path
 ) -> None:
     tf_python("tf2.21")
-    page = show(window(), site / "cells" / "tf2.21" / "random-op-without-seed.html", "#cpu.SEED")
+    page = open_page(window(), site / "cells" / "tf2.21" / "random-op-without-seed.html", "#cpu.SEED")
     command = shlex.split(page.locator("section.cell:target button.copy").get_attribute("data-copy") or "")
     assert command[0] == "tfdet"
     environ = {
@@ -296,7 +305,7 @@ def test_the_readmes_picture(
 ) -> None:
     """TFDET_PICTURE=1 renews the README's picture, from all evidence."""
     full_site = build(checkout, tmp_path / "site").folder if os.environ.get("TFDET_PICTURE") else site
-    page = show(window(1200), full_site / "sources" / "crop-and-resize-backprop.html")
+    page = open_page(window(1200), full_site / "sources" / "crop-and-resize-backprop.html")
     page.evaluate("document.querySelector('h2').scrollIntoView()")
     stored = checkout.root / "docs" / "reference" / "site.png"
     picture = stored if os.environ.get("TFDET_PICTURE") else tmp_path / "picture.png"

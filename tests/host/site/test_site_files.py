@@ -41,7 +41,7 @@ def test_our_scripts_are_few_and_write_no_markup() -> None:
     assert sum(text.count("\n") for text in scripts.values()) < 400
 
 
-def test_it_is_served_to_this_machine_alone(tmp_path: Path) -> None:
+def test_the_site_is_served_on_localhost_only(tmp_path: Path) -> None:
     (tmp_path / "index.html").write_text("here")
     with server(tmp_path, 0) as running:
         threading.Thread(target=running.handle_request, daemon=True).start()
@@ -50,7 +50,7 @@ def test_it_is_served_to_this_machine_alone(tmp_path: Path) -> None:
             assert answer.read() == b"here"
 
 
-def test_without_the_plotting_library_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_the_plotting_library_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     with pytest.raises(UsageError, match="matplotlib"):
         plots.atomics([{"build": "tf2.0", "order_dependent": 1}])

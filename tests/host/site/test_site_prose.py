@@ -10,11 +10,11 @@ from tfdet.site import links, prose
 from tfdet.verdicts.status import Status
 
 # Of tensorflow/tensorflow: the documents of 2019 that this project began with list them.
-SEED_ISSUES = {2652, 2732, 13932, 16889, 18096, 29101}
-SEED_PULLS = {10636, 24273, 24747, 25269, 25796, 29667, 31389, 31465, 32979, 33483}
+ORIGINAL_ISSUES = {2652, 2732, 13932, 16889, 18096, 29101}
+ORIGINAL_PULL_REQUESTS = {10636, 24273, 24747, 25269, 25796, 29667, 31389, 31465, 32979, 33483}
 
 
-def test_the_cells_of_a_myth_have_the_verdict_it_names(status: Status) -> None:
+def test_cells_named_by_a_myth_have_the_verdict_it_states(status: Status) -> None:
     for myth in prose.myths():
         assert myth.cells or myth.tests, myth.key
         for cell in myth.cells:
@@ -23,23 +23,25 @@ def test_the_cells_of_a_myth_have_the_verdict_it_names(status: Status) -> None:
     assert len({myth.key for myth in prose.myths()}) == len(prose.myths())
 
 
-def test_each_program_that_a_myth_names_is_there(checkout: Project) -> None:
+def test_each_program_named_by_a_myth_exists(checkout: Project) -> None:
     for myth in prose.myths():
         for test in myth.tests:
             assert test.name in (checkout.root / test.file).read_text("utf-8"), test
 
 
-def test_the_catalogue_has_all_of_the_seeds(checkout: Project) -> None:
+def test_the_catalogue_has_all_original_issues_and_pull_requests(checkout: Project) -> None:
     numbers = Counter(
         (link.kind, int(match[1]))
         for link in links.catalogue()
         if link.seed and (match := re.search(r"tensorflow/tensorflow/(?:issues|pull)/(\d+)$", link.address))
     )
-    expected = {("issue", number) for number in SEED_ISSUES} | {("pull request", number) for number in SEED_PULLS}
+    expected = {("issue", number) for number in ORIGINAL_ISSUES} | {
+        ("pull request", number) for number in ORIGINAL_PULL_REQUESTS
+    }
     assert set(numbers) == expected and set(numbers.values()) == {1}
 
 
-def test_each_link_is_one_of_its_kind_and_of_known_sources(status: Status) -> None:
+def test_each_catalogue_link_has_its_form_and_known_sources(status: Status) -> None:
     sources = status.matrix.sources
     addresses = Counter(link.address for link in links.catalogue())
     assert not [address for address, count in addresses.items() if count > 1]

@@ -34,7 +34,8 @@ COMMANDS = {
 }
 
 
-def fresh(command: str) -> None:
+def reset_store(command: str) -> None:
+    """Remove what earlier commands left in the store, and put the unsigned records back."""
     for folder in (PROJECT.evidence, PROJECT.matrix / "signatures"):
         for path in [*folder.glob("*/*.jsonl"), *folder.rglob("*.part"), *folder.glob(".commit*")]:
             path.unlink()
@@ -46,7 +47,7 @@ def fresh(command: str) -> None:
         shutil.copy(RECORDS, STORED)
 
 
-def state() -> dict[str, list[str]]:
+def store_state() -> dict[str, list[str]]:
     """Return the lines of all files of the store as it reads them, and of the envelopes; leftovers stand among them."""
     store = EvidenceStore.open(PROJECT)
     found = {str(path): [record.line() for record in store.read(path)] for path in store.files()}
@@ -89,7 +90,7 @@ def is_write(event: str, arguments: tuple[Any, ...]) -> bool:
     return is_ours and (event != "open" or bool(set("wax+") & set(str(arguments[1]))))
 
 
-def listed(command: str) -> tuple[list[int], list[int]]:
+def list_moments(command: str) -> tuple[list[int], list[int]]:
     """Return the command's moments, of which every tenth is told, and those at which it writes."""
     moments, (reader, writer) = 0, os.pipe()
 
@@ -99,7 +100,7 @@ def listed(command: str) -> tuple[list[int], list[int]]:
         if moments % 10 == 0 or is_write(event, arguments):
             os.write(writer, f"{moments} {is_write(event, arguments):d}\n".encode())
 
-    fresh(command)
+    reset_store(command)
     code, err = run(command, count)
     assert code == 0, err
     os.close(writer)
@@ -109,6 +110,7 @@ def listed(command: str) -> tuple[list[int], list[int]]:
 
 
 def attempt(command: str, sent: signal.Signals, moment: int) -> dict[str, Any]:
+    """Send the signal at that moment of the command; return the store's state then, and after the command ran again."""
     moments = 0
 
     def interrupt(event: str, arguments: tuple[Any, ...]) -> None:
@@ -117,12 +119,12 @@ def attempt(command: str, sent: signal.Signals, moment: int) -> dict[str, Any]:
         if moments == moment:
             os.kill(os.getpid(), sent)
 
-    fresh(command)
+    reset_store(command)
     code, err = run(command, interrupt)
-    found = state()
+    found = store_state()
     code_again, _ = run(command, lambda event, arguments: None)
     return {"command": command, "signal": sent.name, "moment": moment, "code": code, "err": err, "state": found,
-            "code_again": code_again, "again": state()}  # fmt: skip
+            "code_again": code_again, "again": store_state()}  # fmt: skip
 
 
 if __name__ == "__main__":
@@ -130,15 +132,15 @@ if __name__ == "__main__":
     chance = random.Random(int(sys.argv[4]))
     outcomes, moments = {}, {}  # of each command
     for command in COMMANDS:  # what is imported and read once is so in this process, before moments are counted
-        fresh(command)
-        state()
+        reset_store(command)
+        store_state()
         run(command, lambda event, arguments: None)
-        state()
+        store_state()
     for command in COMMANDS:
-        fresh(command)
-        before = state()
-        moments[command] = listed(command)
-        outcomes[command] = {"before": before, "after": state()}
+        reset_store(command)
+        before = store_state()
+        moments[command] = list_moments(command)
+        outcomes[command] = {"before": before, "after": store_state()}
     print(json.dumps(outcomes))
     for _ in range(int(sys.argv[3])):
         command = chance.choice(sorted(COMMANDS))

@@ -1,4 +1,4 @@
-"""Changes without meaning make nothing stale: module names of the audit, comments and layout of cases."""
+"""Cells do not become stale by changes without effect: renamed modules of the audit, comments and layout of cases."""
 
 from __future__ import annotations
 
@@ -27,17 +27,18 @@ def cells(project: Project) -> str:
     return done.stdout
 
 
-def rename(package: Path, old: str, new: str) -> None:
+def rename_module(package: Path, old: str, new: str) -> None:
+    """Rename a module of the audit in a copied package, and its name wherever it is imported."""
     (package / "audit" / f"{old}.py").rename(package / "audit" / f"{new}.py")
     for path in package.rglob("*.py"):
         text = path.read_text("utf-8")
         path.write_text(re.sub(rf"(tfdet\.audit\.|tfdet\.audit import .*?){old}\b", rf"\1{new}", text), "utf-8")
 
 
-def test_no_cell_changes(copy: Project, checkout: Project) -> None:
+def test_renamed_modules_and_comments_change_no_cell(copy: Project, checkout: Project) -> None:
     shutil.copytree(checkout.root / "src", copy.root / "src", ignore=shutil.ignore_patterns("__pycache__"))
     before = cells(copy)
-    rename(copy.root / "src" / "tfdet", "capability", "abilities")
+    rename_module(copy.root / "src" / "tfdet", "capability", "abilities")
     for path in copy.suite("tensorflow").glob("test_*.py"):
         text = path.read_text("utf-8").replace("\n@case(", "\n\n# what the next one is for\n@case(")
         path.write_text(re.sub(r"^    (return .*)$", r"    # and so\n    \1  # at last", text, flags=re.M), "utf-8")
@@ -45,7 +46,7 @@ def test_no_cell_changes(copy: Project, checkout: Project) -> None:
     assert cells(copy) == before
 
 
-def test_a_changed_case_is_noticed(copy: Project, checkout: Project) -> None:
+def test_a_changed_case_changes_its_cells(copy: Project, checkout: Project) -> None:
     """This is the control of the test above."""
     shutil.copytree(checkout.root / "src", copy.root / "src", ignore=shutil.ignore_patterns("__pycache__"))
     before = cells(copy)

@@ -55,7 +55,7 @@ def test_every_case_has_its_source(checkout: Project) -> None:
     assert set(current_hashes(checkout)) <= set(load_matrix(checkout.matrix).sources)
 
 
-def test_a_case_that_stands_in_no_file_is_refused() -> None:
+def test_a_case_without_a_source_file_is_refused() -> None:
     """The hash covers the text of the case's file."""
     typed = {"case": case, "__name__": "typed"}
     exec('@case("some-source", unplaced="why")\ndef one(make): pass', typed)
@@ -97,7 +97,8 @@ def second(make):
 """
 
 
-def texts(suite: str) -> dict[str, str]:
+def normalized_texts(suite: str) -> dict[str, str]:
+    """Return {case: its normalized source text}."""
     return {name: case.text for name, case in normalized_source.normalize_cases(suite).items()}
 
 
@@ -117,16 +118,16 @@ def texts(suite: str) -> dict[str, str]:
         ("lambda x: x, []", "lambda x: (x), []", {"second"}),
     ],
 )
-def test_a_hash_is_of_what_a_case_means(old: str, new: str, changed: set[str]) -> None:
+def test_a_hash_covers_the_code_of_a_case_and_no_comments(old: str, new: str, changed: set[str]) -> None:
     """It covers the tokens of the case and of what it uses, but no comments, docstrings, blank lines or other cases."""
     assert old in SUITE
-    before, after = texts(SUITE), texts(SUITE.replace(old, new))
+    before, after = normalized_texts(SUITE), normalized_texts(SUITE.replace(old, new))
     assert {name for name in before if before[name] != after[name]} == changed
 
 
-def test_what_stands_elsewhere_in_the_module_is_the_same() -> None:
+def test_unused_code_of_the_module_does_not_change_the_hash() -> None:
     helper = "def helper(x):\n    return other(x)\n\n\n"
-    assert texts(SUITE.replace(helper, "") + "\n\n" + helper) == texts(SUITE)
+    assert normalized_texts(SUITE.replace(helper, "") + "\n\n" + helper) == normalized_texts(SUITE)
 
 
 def test_a_comment_leaves_every_cell_as_it_was(copy: Project) -> None:
@@ -140,7 +141,7 @@ def test_a_comment_leaves_every_cell_as_it_was(copy: Project) -> None:
     assert not set(earlier_hashes(copy.evidence)) & current_hashes(copy)["bias-add-backprop"]
 
 
-def test_a_suite_file_that_is_no_python_is_reported_with_its_line(copy: Project) -> None:
+def test_a_syntax_error_in_a_suite_file_is_reported_with_its_line(copy: Project) -> None:
     (copy.suite("tensorflow") / "test_broken.py").write_text("def f(:\n", "utf-8")
     with pytest.raises(DataError, match=r"test_broken\.py:1:"):
         current_hashes(copy)

@@ -21,7 +21,7 @@ CROP = {
 }  # fmt: skip
 
 
-def test_kept_and_found_by_source(tmp_path: Path) -> None:
+def test_a_stored_cost_is_found_by_source(tmp_path: Path) -> None:
     project = Project(tmp_path)
     cost = Cost.model_validate(CROP)
     write(project, "cpu", "tf2.0", [cost])
@@ -41,7 +41,7 @@ def test_a_damaged_line_is_named(tmp_path: Path, change: dict[str, object] | Non
         load(path)
 
 
-def test_show_tells_what_replacing_costs(copy: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_show_prints_the_cost_of_a_replaced_op(copy: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     write(copy, "cpu", "tf2.0", [Cost.model_validate(CROP)])
     monkeypatch.setenv("TFDET_ROOT", str(copy.root))
     monkeypatch.setenv("COLUMNS", "200")

@@ -27,14 +27,16 @@ Line = Callable[..., bytes]
 
 @pytest.fixture
 def store(tmp_path: Path) -> EvidenceStore:
+    """An empty store."""
     return EvidenceStore(tmp_path / "evidence")
 
 
 def lines(store: EvidenceStore) -> list[bytes]:
+    """Return all lines of the store's files."""
     return [line for path in store.files() for line in path.read_bytes().splitlines(keepends=True)]
 
 
-def test_a_genuine_record_is_taken_and_comes_back_byte_for_byte(store: EvidenceStore, record_line: Line) -> None:
+def test_a_stored_record_is_read_back_byte_for_byte(store: EvidenceStore, record_line: Line) -> None:
     assert store.ingest([parse(record_line())]).ingested == 1
     assert lines(store) == [record_line()]
     assert store.files() == [store.path("cpu", "tf2.0")]
@@ -80,7 +82,7 @@ def test_every_fault_of_a_file_is_named_with_its_line(tmp_path: Path, record_lin
 @pytest.mark.parametrize(
     "content", [b"\x7fELF\xff\xfe\x00", '{"schema": 1}'.encode("utf-16"), b"hello", b"\n", b'"\xc3"']
 )
-def test_what_is_no_text_or_no_json_is_reported_in_plain_words(tmp_path: Path, content: bytes) -> None:
+def test_invalid_utf8_and_json_are_reported(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "records.jsonl"
     path.write_bytes(content)
     with pytest.raises(DataError, match=r"records\.jsonl:1: no (text|JSON object), so no record$"):
@@ -92,7 +94,7 @@ def test_a_missing_file_is_reported(tmp_path: Path) -> None:
         list(read_records(tmp_path / "nowhere.jsonl"))
 
 
-def test_the_same_record_twice_is_one(store: EvidenceStore, record_line: Line) -> None:
+def test_a_record_added_twice_is_stored_once(store: EvidenceStore, record_line: Line) -> None:
     store.ingest([parse(record_line())])
     assert store.ingest([parse(record_line())]).duplicates == 1
     assert len(lines(store)) == 1
@@ -106,7 +108,7 @@ def package_data(tmp_path: Path, record_line: Line) -> Path:
     return folder
 
 
-def test_what_came_with_tfdet_is_read_and_never_written(package_data: Path, tmp_path: Path, record_line: Line) -> None:
+def test_packaged_evidence_is_read_and_never_written(package_data: Path, tmp_path: Path, record_line: Line) -> None:
     (file,) = EvidenceStore(package_data).files()
     before, store = file.read_bytes(), EvidenceStore(package_data, tmp_path / "own")
     added = store.ingest([parse(record_line(machine="a" * 12)), parse(record_line("differs", machine="b" * 12))])
@@ -117,7 +119,7 @@ def test_what_came_with_tfdet_is_read_and_never_written(package_data: Path, tmp_
     assert lines(store) == [before, record_line("differs", machine="b" * 12)]
 
 
-def test_a_record_that_a_newer_tfdet_brings_too_counts_once(
+def test_a_record_in_packaged_and_own_evidence_counts_once(
     checkout: Project, package_data: Path, tmp_path: Path, record_line: Line
 ) -> None:
     own_folder, record = tmp_path / "own", parse(record_line(machine="a" * 12))
@@ -128,7 +130,9 @@ def test_a_record_that_a_newer_tfdet_brings_too_counts_once(
     assert {cell.runs for cell in judged.values()} == {record.runs}
 
 
-def test_two_machines_are_both_kept_and_a_disagreement_is_named(store: EvidenceStore, record_line: Line) -> None:
+def test_records_of_two_machines_are_kept_and_their_conflict_is_reported(
+    store: EvidenceStore, record_line: Line
+) -> None:
     store.ingest([parse(record_line("equal", machine="a" * 12))])
     added = store.ingest([parse(record_line("differs", machine="b" * 12))])
     assert len(lines(store)) == 2
@@ -138,7 +142,7 @@ def test_two_machines_are_both_kept_and_a_disagreement_is_named(store: EvidenceS
     assert not store.ingest([parse(record_line("equal", machine="c" * 12, solution="TDO"))]).conflicts
 
 
-def test_one_machine_that_says_two_things_keeps_both(store: EvidenceStore, record_line: Line) -> None:
+def test_contradictory_records_of_one_machine_are_both_kept(store: EvidenceStore, record_line: Line) -> None:
     store.ingest([parse(record_line("differs"))])
     added = store.ingest([parse(record_line("equal", started="2026-02-01T00:00:00Z"))])
     assert len(lines(store)) == 2
@@ -172,14 +176,12 @@ def test_records_of_chosen_code_stand_beside_those_of_the_default(store: Evidenc
 
 
 @pytest.mark.parametrize("proved", [True, False])
-def test_only_what_is_proved_contradicts_a_difference(store: EvidenceStore, record_line: Line, proved: bool) -> None:
+def test_only_a_proof_contradicts_a_difference(store: EvidenceStore, record_line: Line, proved: bool) -> None:
     store.ingest([parse(record_line("differs"))])
     assert bool(store.ingest([parse(record_line("equal", proof=proof_of(proved)))]).conflicts) is proved
 
 
-def test_a_newer_run_renews_the_same_statement_and_an_older_one_does_not(
-    store: EvidenceStore, record_line: Line
-) -> None:
+def test_a_newer_record_replaces_an_equal_older_one(store: EvidenceStore, record_line: Line) -> None:
     older, newer = record_line(started="2026-01-01T00:00:00Z"), record_line(started="2026-02-01T00:00:00Z")
     store.ingest([parse(older)])
     assert store.ingest([parse(newer)]).replaced == 1
@@ -195,12 +197,12 @@ def test_fewer_runs_never_replace_more(store: EvidenceStore, record_line: Line) 
     assert lines(store) == [strong]
 
 
-def test_another_stack_of_the_same_machine_is_kept_beside(store: EvidenceStore, record_line: Line) -> None:
+def test_records_of_two_software_stacks_of_a_machine_are_both_kept(store: EvidenceStore, record_line: Line) -> None:
     store.ingest([parse(record_line()), parse(record_line(stack={**STACK, "engine": "docker"}))])
     assert len(lines(store)) == 2
 
 
-def test_an_old_record_of_an_older_case_never_drives_out_a_current_one(suite: EvidenceStore, record_line: Line) -> None:
+def test_a_record_of_an_older_case_never_replaces_a_current_one(suite: EvidenceStore, record_line: Line) -> None:
     current = record_line("differs", case_hash="1" * 16, started="2026-03-01T00:00:00Z")
     old = record_line("equal", case_hash="0" * 16, started="2026-01-01T00:00:00Z")
     for order in ([current, old], [old, current]):
@@ -247,7 +249,7 @@ def test_all_files_or_none_are_written(store: EvidenceStore, record_line: Line) 
         ({"median_seconds": 1e-300}, "not a possible duration"),
     ],
 )
-def test_what_no_run_can_have_given_is_refused(record_line: Line, changes: dict[str, Any], fault: str) -> None:
+def test_a_record_that_no_run_can_produce_is_refused(record_line: Line, changes: dict[str, Any], fault: str) -> None:
     if "stack" in changes:
         changes = {**changes, "stack": {**STACK, **changes["stack"]}}
     with pytest.raises(ValueError, match=fault):
@@ -265,7 +267,7 @@ def stored_keys(store: EvidenceStore) -> set[tuple[str, str]]:
     return {(r.machine, r.case_hash) for path in store.files() for r in read_records(path)}
 
 
-def test_a_changed_case_measured_anew_replaces_its_stale_record_of_that_machine_only(
+def test_a_record_of_a_changed_case_replaces_the_stale_one_of_its_machine(
     suite: EvidenceStore, record_line: Line
 ) -> None:
     suite.ingest(
@@ -278,14 +280,14 @@ def test_a_changed_case_measured_anew_replaces_its_stale_record_of_that_machine_
     assert stored_keys(suite) == {("a" * 12, "1" * 16), ("b" * 12, "0" * 16)}
 
 
-def test_a_record_of_a_form_that_the_suite_never_had_takes_none_away(suite: EvidenceStore, record_line: Line) -> None:
+def test_a_record_of_an_unknown_case_hash_replaces_nothing(suite: EvidenceStore, record_line: Line) -> None:
     """Anyone may write such a record, with any machine and date."""
     suite.ingest([parse(record_line(case_hash="1" * 16))])
     suite.ingest([parse(record_line(case_hash="d" * 16, started="2026-02-01T00:00:00Z"))])
     assert ("1" * 16) in {code for _, code in stored_keys(suite)}
 
 
-def test_in_which_order_records_come_does_not_matter(tmp_path: Path, record_line: Line) -> None:
+def test_the_order_of_added_records_does_not_matter(tmp_path: Path, record_line: Line) -> None:
     """The records differ in runs, time, checksum, form of the case, or observation."""
     case = parse(record_line()).source
     days = [f"2026-02-0{day}T00:00:00Z" for day in (1, 2)]
@@ -333,7 +335,7 @@ def test_a_record_in_the_wrong_file_is_reported(store: EvidenceStore, record_lin
         list(store.read(path))
 
 
-def test_two_runs_at_once_lose_nothing(store: EvidenceStore, record_line: Line) -> None:
+def test_two_concurrent_processes_lose_no_record(store: EvidenceStore, record_line: Line) -> None:
     def add(machine: str) -> None:
         for number in range(10):
             store.ingest([parse(record_line(machine=machine, case=f"case-{number}"))])
@@ -361,7 +363,7 @@ def test_a_full_disk_leaves_the_old_file(
     assert not list(store.folder.rglob("*.part"))
 
 
-def test_a_line_that_one_reader_alone_refuses_is_reported(
+def test_a_line_that_only_the_strict_reader_refuses_is_reported(
     store: EvidenceStore, record_line: Line, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store.ingest([parse(record_line(case=name)) for name in ("a", "b")])

@@ -20,7 +20,7 @@ MOMENT = {"driver": None, "sm_mhz": None, "memory_mhz": None, "celsius": -3, "pe
 NUMBERS = [1e-07, 9.999e-05, 1e-4, 0.5, 123456.75, 1e7]
 
 
-def sealed(line: bytes) -> bytes:
+def with_checksum(line: bytes) -> bytes:
     """Return the line with the checksum of its own bytes."""
     bare = re.sub(rb'"checksum":"[0-9a-f]{64}",', b"", line, count=1)
     digest = hashlib.sha256(bare).hexdigest().encode("ascii")
@@ -31,7 +31,7 @@ def line(*arguments: Any, **changes: Any) -> bytes:
     return journal.dump(make_record(*arguments, **changes)).encode("ascii")
 
 
-def is_taken(text: bytes) -> bool:
+def is_accepted(text: bytes) -> bool:
     """Return whether the readers accept the line; both must agree."""
     answers = []
     for reader in (read_line, parse):
@@ -44,19 +44,19 @@ def is_taken(text: bytes) -> bool:
 
 
 @pytest.mark.parametrize("number", NUMBERS)
-def test_each_number_as_python_writes_it(number: float) -> None:
+def test_numbers_must_be_written_as_python_writes_them(number: float) -> None:
     for name in ("duration_seconds", "median_seconds", "max_absolute"):
-        assert is_taken(line("differs", **{name: number}))
+        assert is_accepted(line("differs", **{name: number}))
 
 
-def test_what_may_be_absent_or_null() -> None:
+def test_optional_fields_may_be_absent_or_null() -> None:
     for name in ("kernels", "contention", "gpu_state"):
-        assert is_taken(line(**{name: None}))
-        assert is_taken(line(**{name: None, "max_absolute": 0}))
-    assert is_taken(line(stack={**STACK, "bundle": None}))
-    assert is_taken(line(device={**device_of("cpu"), "details": None}))
-    assert is_taken(line("differs", max_ulp=LARGE, gpu_state={"before": MOMENT, "after": MOMENT}))
-    assert not is_taken(line("differs", max_ulp=LARGE + 1))
+        assert is_accepted(line(**{name: None}))
+        assert is_accepted(line(**{name: None, "max_absolute": 0}))
+    assert is_accepted(line(stack={**STACK, "bundle": None}))
+    assert is_accepted(line(device={**device_of("cpu"), "details": None}))
+    assert is_accepted(line("differs", max_ulp=LARGE, gpu_state={"before": MOMENT, "after": MOMENT}))
+    assert not is_accepted(line("differs", max_ulp=LARGE + 1))
 
 
 @pytest.mark.parametrize(
@@ -81,22 +81,22 @@ def test_what_may_be_absent_or_null() -> None:
 )
 def test_a_line_in_another_notation_is_refused(old: bytes, new: bytes) -> None:
     good = line("differs", max_absolute=1e-07)
-    assert is_taken(good)
+    assert is_accepted(good)
     assert old in good
-    assert not is_taken(sealed(good.replace(old, new, 1)))
+    assert not is_accepted(with_checksum(good.replace(old, new, 1)))
 
 
-def test_one_byte_more_or_less() -> None:
+def test_inserting_or_removing_a_byte_changes_the_content_or_is_refused() -> None:
     """A changed line is either valid in its canonical form and says something else, or no reader accepts it."""
     chance, good = random.Random(7), line("differs", max_absolute=1e-07, duration_seconds=1e-05)
     for _ in range(1500):
         position = chance.randrange(1, len(good) - 1)
         byte = bytes([chance.choice(b'0123456789.eE+-" ,:{}[]nula')])
-        damaged = sealed(
+        damaged = with_checksum(
             good[:position] + chance.choice([b"", byte, good[position : position + 1] + byte]) + good[position + 1 :]
         )
         try:
             read_line(damaged)
         except ValueError:
             continue
-        assert is_taken(damaged)
+        assert is_accepted(damaged)

@@ -16,7 +16,7 @@ from tfdet.store.records import parse
 Line = Callable[..., bytes]
 
 
-def sealed(text: str) -> bytes:
+def with_checksum(text: str) -> bytes:
     """Return a line whose first checksum matches its other bytes."""
     before, after = text.split('"checksum":"', 1)
     rest = after[64 + len('",') :]
@@ -32,13 +32,13 @@ def forged(genuine: bytes, kind: str) -> bytes:
             "determinism_environment": part,
             **{k: content[k] for k in content if k != "determinism_environment"},
         }
-        return sealed(json.dumps(content, separators=(",", ":")))
+        return with_checksum(json.dumps(content, separators=(",", ":")))
     text = json.dumps(content, separators=(",", ":"))
-    return sealed('{"checksum":"' + "0" * 64 + '",' + text[1:])
+    return with_checksum('{"checksum":"' + "0" * 64 + '",' + text[1:])
 
 
 @pytest.mark.parametrize("kind", ["twice", "in a part"])
-def test_one_checksum_cannot_fit_and_another_be_read(record_line: Line, tmp_path: Path, kind: str) -> None:
+def test_the_verified_checksum_is_the_one_that_is_read(record_line: Line, tmp_path: Path, kind: str) -> None:
     """Signatures identify records by their checksums."""
     false = forged(record_line(), kind)
     with pytest.raises(ValueError, match=r"'checksum' occurs twice|its checksum does not fit"):
@@ -49,7 +49,7 @@ def test_one_checksum_cannot_fit_and_another_be_read(record_line: Line, tmp_path
         list(read_record_lines(path))
 
 
-def test_no_member_of_a_record_is_there_twice(record_line: Line) -> None:
+def test_duplicate_fields_of_a_record_are_refused(record_line: Line) -> None:
     text = record_line().decode().strip()
     with pytest.raises(ValueError, match="'solution' occurs twice"):
-        parse(sealed(text[:-1] + ',"solution":"TDO"}'))
+        parse(with_checksum(text[:-1] + ',"solution":"TDO"}'))

@@ -18,15 +18,15 @@ LINES = [(journal.dump(make_record(case=f"case-{number}")) + "\n").encode("ascii
 ROWS = [RecordLine(read_line(line), line) for line in LINES]
 
 
-@pytest.fixture(params=[False, True], ids=["apart", "alike"])
-def alike(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture(params=[False, True], ids=["apart", "equal_prefixes"])
+def equal_prefixes(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Run with the real prefixes of checksums, and with one prefix for all."""
     if request.param:
         monkeypatch.setattr(record_lookup, "_prefix", lambda checksum: 7)
 
 
-@pytest.mark.usefixtures("alike")
-def test_a_record_comes_once_and_is_found(tmp_path: Path) -> None:
+@pytest.mark.usefixtures("equal_prefixes")
+def test_a_record_is_listed_once_and_found_by_checksum(tmp_path: Path) -> None:
     spool = RecordSpool([*ROWS, *reversed(ROWS)])
     assert [row.line for row in spool] == LINES
     path = tmp_path / "records.jsonl"
@@ -37,13 +37,13 @@ def test_a_record_comes_once_and_is_found(tmp_path: Path) -> None:
             assert find("0" * 64) is None
 
 
-@pytest.mark.usefixtures("alike")
-def test_a_spool_is_read_and_asked_at_once() -> None:
+@pytest.mark.usefixtures("equal_prefixes")
+def test_a_spool_can_be_iterated_and_queried_together() -> None:
     spool = RecordSpool(ROWS)
     assert [(row.line, spool(ROWS[0].record.checksum)) for row in spool] == [(line, LINES[0]) for line in LINES]
 
 
-def test_a_record_costs_few_bytes() -> None:
+def test_a_record_in_the_index_takes_few_bytes() -> None:
     digests = (hashlib.sha256(b"%d" % number).digest() for number in range(20_000))
     tracemalloc.start()
     index = ChecksumIndex((checksum, number) for number, checksum in enumerate(digests))

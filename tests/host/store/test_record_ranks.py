@@ -41,7 +41,7 @@ def test_a_record_of_several_ranks_is_read_as_it_was_written() -> None:
         {"more": 1},
     ],
 )
-def test_ranks_that_no_run_can_have_given_are_refused(changes: dict[str, Any]) -> None:
+def test_ranks_that_no_run_can_produce_are_refused(changes: dict[str, Any]) -> None:
     for read in (parse, read_line):
         with pytest.raises(ValueError, match=r"rank|output|differ|agreed|more"):
             read(line(**changes))

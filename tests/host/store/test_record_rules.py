@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 from records import STACK, device_of, make_record, proof_of
-from test_status import tfdet
+from test_status import run_tfdet
 
 from tfdet.base.errors import DataError, ExitCode
 from tfdet.base.paths import Project
@@ -189,7 +189,7 @@ def test_every_door_refuses_alike(project: Project, record_line: Callable[..., b
     (project.evidence / "cpu").mkdir(exist_ok=True)
     stored = project.evidence / "cpu" / f"{changes.get('environment', 'tf2.0')}.jsonl"
     for how in (["evidence", "add", "--yes", path], ["status", "--write"], ["status", "--check"]):
-        done = tfdet(project, *how)
+        done = run_tfdet(project, *how)
         assert (done.returncode, "Traceback" in done.stderr) == (ExitCode.USAGE, False), how
         stored.write_bytes(record)
 
@@ -199,7 +199,7 @@ def test_a_case_that_has_changed_since_is_stale_whatever_its_name(
 ) -> None:
     path = project.root / "records.jsonl"
     path.write_bytes(record_line(case="a-name-of-old-eager"))
-    assert tfdet(project, "evidence", "add", "--yes", path).returncode == 0
+    assert run_tfdet(project, "evidence", "add", "--yes", path).returncode == 0
 
 
 @pytest.mark.no_cover  # all records, and nothing that other tests do not reach
@@ -302,13 +302,13 @@ def test_add_shows_what_would_change_and_takes_nothing_unasked(
 ) -> None:
     path = project.root / "records.jsonl"
     path.write_bytes(record_line("differs", **known(project)))
-    done = tfdet(project, "evidence", "add", path)
+    done = run_tfdet(project, "evidence", "add", path)
     assert done.returncode == ExitCode.USAGE
     for words in ("--yes", "never run", "nondeterministic 10/10", "measured by a single machine"):
         assert words in done.stderr
     assert not list(project.evidence.glob("*/*.jsonl"))
-    assert tfdet(project, "evidence", "add", "--yes", path).returncode == 0
-    second_run = tfdet(project, "evidence", "add", path)
+    assert run_tfdet(project, "evidence", "add", "--yes", path).returncode == 0
+    second_run = run_tfdet(project, "evidence", "add", path)
     assert (second_run.returncode, "1 duplicates" in second_run.stderr) == (0, True), (
         "nothing changes: nothing is asked"
     )
@@ -339,9 +339,9 @@ def test_a_cell_says_how_many_machines_measured_it(
 ) -> None:
     path = project.root / "records.jsonl"
     path.write_bytes(b"".join(record_line("differs", **known(project), machine=name * 12) for name in machines))
-    assert tfdet(project, "evidence", "add", "--yes", path).returncode == 0
-    assert tfdet(project, "status", "--write").returncode == 0
-    cells = json.loads(tfdet(project, "status", "--json").stdout)["cells"]
+    assert run_tfdet(project, "evidence", "add", "--yes", path).returncode == 0
+    assert run_tfdet(project, "status", "--write").returncode == 0
+    cells = json.loads(run_tfdet(project, "status", "--json").stdout)["cells"]
     assert [cell["machines"] for cell in cells if cell["backing"] == "measured"] == [len(machines)]
-    assert text in tfdet(project, "show", "tf2.0", "bias-add-backprop").stdout
+    assert text in run_tfdet(project, "show", "tf2.0", "bias-add-backprop").stdout
     assert mark in (project.root / "docs" / "reference" / "status" / "cpu.md").read_text()

@@ -13,7 +13,7 @@ from tfdet.base.errors import DataError, ExitCode, UsageError
 from tfdet.store import signing_key
 
 
-def test_a_full_disk_leaves_no_half_of_a_key(tmp_path: Path) -> None:
+def test_a_full_disk_leaves_no_partial_key(tmp_path: Path) -> None:
     """A file size limit simulates the full disk: the partial file is removed, and a second try succeeds."""
     path = tmp_path / "config" / "key.pem"
     code = (
@@ -29,9 +29,7 @@ def test_a_full_disk_leaves_no_half_of_a_key(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("content", [b"", b"\n", b"-----BEGIN PRIVATE KEY-----\n"])
-def test_a_damaged_key_is_reported_with_the_way_out(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, content: bytes
-) -> None:
+def test_a_damaged_key_is_reported_with_advice(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "key.pem"
     path.write_bytes(content)
     path.chmod(0o600)
@@ -43,7 +41,7 @@ def test_a_damaged_key_is_reported_with_the_way_out(
     assert path.read_bytes() == content
 
 
-def test_a_key_never_takes_the_place_of_another(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_key_never_replaces_another(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """A key that another process makes at the same time is kept, too."""
     path = tmp_path / "key.pem"
     monkeypatch.setenv("TFDET_KEY", str(path))

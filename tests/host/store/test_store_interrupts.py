@@ -17,12 +17,12 @@ from tfdet.base.errors import ExitCode
 from tfdet.base.paths import Project
 from tfdet_common import journal
 
-REST = ".jsonl.intoto.jsonl.part"
+PARTIAL_FILE = ".jsonl.intoto.jsonl.part"
 ATTEMPTS = int(os.environ.get("STORE_INTERRUPTS", weekly.how_many(100)))
 
 
 @pytest.mark.no_cover
-def test_an_interrupt_leaves_all_or_nothing(copy: Project, tmp_path: Path) -> None:
+def test_an_interrupt_leaves_the_old_or_the_new_state(copy: Project, tmp_path: Path) -> None:
     for path in copy.evidence.glob("*/*.jsonl"):
         path.unlink()
     signer, records = Signer("lab"), tmp_path / "records.jsonl"
@@ -47,7 +47,9 @@ def test_an_interrupt_leaves_all_or_nothing(copy: Project, tmp_path: Path) -> No
         assert attempt["code"] in (ExitCode.OK, ExitCode.INTERRUPTED, -9), (what, attempt["err"])
         assert "Traceback" not in attempt["err"], (what, attempt["err"])
         # A kill may leave a temporary file beside a user's file; the next run replaces it.
-        state = {name: lines for name, lines in attempt["state"].items() if not name.endswith("unsigned" + REST)}
+        state = {
+            name: lines for name, lines in attempt["state"].items() if not name.endswith("unsigned" + PARTIAL_FILE)
+        }
         assert state in (outcome["before"], outcome["after"]), what
         assert attempt["code"] != ExitCode.OK or state == outcome["after"], what
         assert (attempt["code_again"], attempt["again"]) == (ExitCode.OK, outcome["after"]), what

@@ -119,7 +119,7 @@ def test_a_kill_at_any_step_leaves_the_old_or_the_new_store(
     )
 
 
-def test_an_envelope_that_is_taken_away_breaks_nothing(tmp_path: Path, checkout: Project, record_line: Line) -> None:
+def test_a_removed_envelope_breaks_nothing(tmp_path: Path, checkout: Project, record_line: Line) -> None:
     """docs/how-to/sign-records.md advises it after a theft: the order of records is independent of signers."""
     store, lab, yard = EvidenceStore(tmp_path / "matrix" / "evidence"), Signer("lab"), Signer("yard")
     first, two, three = (parse(record_line(**H100, duration_seconds=seconds)) for seconds in (1.0, 2.0, 3.0))
@@ -145,7 +145,7 @@ def test_an_envelope_that_is_taken_away_breaks_nothing(tmp_path: Path, checkout:
 @pytest.mark.parametrize(
     "content", ["", "{", "[1]", '["../../etc/passwd"]', '["/etc/passwd"]', '["evidence/x"]', "[" * 9000]
 )
-def test_a_list_that_somebody_else_left_there_moves_nothing(tmp_path: Path, record_line: Line, content: str) -> None:
+def test_a_forged_commit_list_moves_no_file(tmp_path: Path, record_line: Line, content: str) -> None:
     store = EvidenceStore(tmp_path / "matrix" / "evidence")
     store.ingest([parse(record_line())])
     before = sorted(os.walk(tmp_path))
@@ -156,7 +156,7 @@ def test_a_list_that_somebody_else_left_there_moves_nothing(tmp_path: Path, reco
     assert sorted(os.walk(tmp_path)) == before
 
 
-def test_what_dead_processes_left_is_taken_away(tmp_path: Path, record_line: Line) -> None:
+def test_leftovers_of_dead_processes_are_removed(tmp_path: Path, record_line: Line) -> None:
     store = EvidenceStore(tmp_path / "matrix" / "evidence")
     store.ingest([parse(record_line())])
     leftovers = [store.user_folder / "cpu" / name for name in ("tf2.0.jsonl.part", "tf2.1.jsonl.4711.part")]

@@ -1,4 +1,4 @@
-"""Stored envelopes are compared with their records at every read, as when records are added."""
+"""Stored envelopes are compared with their records at every read, and not only when records are added."""
 
 from __future__ import annotations
 
@@ -23,59 +23,68 @@ Change = Callable[[dict[str, Any]], object]
 
 
 def subject(content: dict[str, Any], name: str) -> dict[str, Any]:
+    """Return the subject of that name in an in-toto statement."""
     entry: dict[str, Any] = next(candidate for candidate in content["subject"] if candidate["name"] == name)
     return entry
 
 
-def digest(name: str) -> Change:
+def other_digest(name: str) -> Change:
+    """Return a change: another digest of a subject."""
     return lambda content: subject(content, name)["digest"].update(sha256="d" * 64)
 
 
-def without(name: str) -> Change:
+def without_subject(name: str) -> Change:
+    """Return a change: the subject is missing."""
     return lambda content: content["subject"].remove(subject(content, name))
 
 
-def result(text: str) -> Change:
+def other_result(text: str) -> Change:
+    """Return a change: another result."""
     return lambda content: content["predicate"].update(result=text)
 
 
-def predicate(name: str, value: object) -> Change:
+def other_predicate(name: str, value: object) -> Change:
+    """Return a change: another value of a field of the predicate."""
     return lambda content: content["predicate"].update({name: value})
 
 
-def another_place(content: dict[str, Any]) -> None:
+def other_environment(content: dict[str, Any]) -> None:
+    """Declare another environment."""
     subject(content, "records")["annotations"]["environment"] = "tf2.21"
 
 
-def fewer(content: dict[str, Any]) -> None:
+def one_record_less(content: dict[str, Any]) -> None:
+    """Declare one record less."""
     del subject(content, "records")["annotations"]["checksums"][0]
 
 
-def added(name: str) -> Change:
+def one_subject_more(name: str) -> Change:
+    """Return a change: one more subject."""
     return lambda content: content["subject"].append({"name": name, "digest": {"sha256": "e" * 64}})
 
 
-FALSE: list[tuple[str, str, Change]] = [
-    ("lines", "venv", digest("records")),
-    ("fewer records", "venv", fewer),
-    ("suite", "venv", digest("suite")),
-    ("result", "venv", result("PASSED")),
-    ("graver", "venv", result("FAILED")),
-    ("made of nothing", "venv", without("lock")),
-    ("an image that is none", "venv", added("image")),
-    ("a bundle that is none", "venv", added("bundle")),
-    ("another image", "docker", digest("image")),
-    ("no image", "docker", without("image")),
-    ("another place", "venv", another_place),
-    *((name, "venv", predicate(name, ["all of them"])) for name in ("passedTests", "failedTests", "warnedTests")),
-    ("another's configuration", "venv", predicate("configuration", [{"name": "matrix/environments/tf2.1.toml"}])),
-    ("a path beside", "venv", predicate("configuration", [{"name": "tf2.0.toml"}, {"name": "/etc/passwd"}])),
-    ("configured by a word", "venv", predicate("configuration", "tf2.0.toml")),
+FALSE_STATEMENTS: list[tuple[str, str, Change]] = [
+    ("lines", "venv", other_digest("records")),
+    ("fewer records", "venv", one_record_less),
+    ("suite", "venv", other_digest("suite")),
+    ("result", "venv", other_result("PASSED")),
+    ("graver", "venv", other_result("FAILED")),
+    ("made of nothing", "venv", without_subject("lock")),
+    ("an image that is none", "venv", one_subject_more("image")),
+    ("a bundle that is none", "venv", one_subject_more("bundle")),
+    ("another image", "docker", other_digest("image")),
+    ("no image", "docker", without_subject("image")),
+    ("another place", "venv", other_environment),
+    *((name, "venv", other_predicate(name, ["all of them"])) for name in ("passedTests", "failedTests", "warnedTests")),
+    ("another's configuration", "venv", other_predicate("configuration", [{"name": "matrix/environments/tf2.1.toml"}])),
+    ("a path beside", "venv", other_predicate("configuration", [{"name": "tf2.0.toml"}, {"name": "/etc/passwd"}])),
+    ("configured by a word", "venv", other_predicate("configuration", "tf2.0.toml")),
 ]
 
 
 @pytest.fixture
-def signatures(copy: Project) -> tuple[Project, Signer]:
+def project_and_signer(copy: Project) -> tuple[Project, Signer]:
+    """Return a project without evidence, and a signer whom it trusts."""
     for path in [*copy.evidence.glob("*/*.jsonl"), *copy.matrix.glob("signatures/*/*"), *copy.matrix.glob("keys/*")]:
         path.unlink()
     lab = Signer("lab")
@@ -98,9 +107,9 @@ def write_bundle(project: Project, lab: Signer, records: list[Record], change: C
     return AttestationStore.open(project, load_matrix(project.matrix)), line
 
 
-def test_what_is_refused_where_it_is_taken_in_is_not_believed_where_it_lies(signatures: tuple[Project, Signer]) -> None:
-    project, lab = signatures
-    for name, engine, change in [("nothing", "venv", lambda _: None), *FALSE]:
+def test_a_stored_envelope_with_a_false_statement_is_not_trusted(project_and_signer: tuple[Project, Signer]) -> None:
+    project, lab = project_and_signer
+    for name, engine, change in [("nothing", "venv", lambda _: None), *FALSE_STATEMENTS]:
         records = batch("differs", **(H100 if engine == "venv" else {**H100, "stack": DOCKER}))
         result, line = write_bundle(project, lab, records, change)
         standing = result.index_of("nvidia-h100", "tf2.0")
@@ -115,16 +124,18 @@ def test_what_is_refused_where_it_is_taken_in_is_not_believed_where_it_lies(sign
         assert f"tf2.0{SUFFIX}:1: " in fault and (str(caught.value) in fault or name == "another place")
 
 
-def test_what_gave_way_to_better_records_is_missed_by_no_envelope(signatures: tuple[Project, Signer]) -> None:
+def test_an_envelope_stays_valid_when_some_of_its_records_were_replaced(
+    project_and_signer: tuple[Project, Signer],
+) -> None:
     """The remaining records of the batch are compared with the statement."""
-    project, lab = signatures
+    project, lab = project_and_signer
     records = batch("differs", **H100)
     code, _ = write_bundle(project, lab, records, lambda _: None)
     (path,) = EvidenceStore(project.evidence).files()
     path.write_text(records[0].line())
     standing = code.index_of("nvidia-h100", "tf2.0")
     assert (standing.trusted_signer(records[0].checksum, records[0].started), standing.faults) == ("lab", [])
-    code, _ = write_bundle(project, lab, records, result("PASSED"))
+    code, _ = write_bundle(project, lab, records, other_result("PASSED"))
     path.write_text(records[0].line())
     standing = code.index_of("nvidia-h100", "tf2.0")
     assert (standing.trusted_signer(records[0].checksum, records[0].started), len(standing.faults)) == ("", 1)

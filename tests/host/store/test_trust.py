@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from cryptography.hazmat.primitives.serialization import load_pem_public_key
-from signers import H100, Signer, tfdet, write_bundle
+from signers import H100, Signer, run_tfdet, write_bundle
 from test_record_rules import known
 
 from tfdet.base.errors import DataError, ExitCode
@@ -58,19 +58,21 @@ def batch(project: Project, record_line: Line) -> Callable[..., list[Record]]:
 
 
 def cell(project: Project, key: CellKey = KEY, **how: bool) -> InferredCell:
+    """Return the cell as inferred from the project's evidence; how: arguments of load_status."""
     return load_status(project, **how).verdict(key)
 
 
 def add_signed(project: Project, records: list[Record], *signers: Signer) -> None:
+    """Add the records with an envelope of each signer."""
     envelopes = [line for signer in signers for line in signer.sign(project, records)]
-    done = tfdet(project, "evidence", "add", "--yes", write_bundle(project, "batch.jsonl", records, envelopes))
+    done = run_tfdet(project, "evidence", "add", "--yes", write_bundle(project, "batch.jsonl", records, envelopes))
     assert done.returncode == 0, done.stderr
 
 
 # Formats: what others' tools can check without a line of ours.
 
 
-def test_what_is_signed_is_what_dsse_says() -> None:
+def test_signed_bytes_equal_the_test_vector_of_dsse() -> None:
     """The test vector is that of DSSE's protocol.md."""
     assert (
         pae("http://example.com/HelloWorld", b"hello world")
@@ -79,7 +81,7 @@ def test_what_is_signed_is_what_dsse_says() -> None:
     assert pae("ä", b"") == b"DSSEv1 2 \xc3\xa4 0 ", "lengths are of bytes"
 
 
-def test_an_envelope_is_an_in_toto_statement_that_anybody_can_check(project: Project, batch: Any) -> None:
+def test_an_envelope_verifies_with_the_public_key_alone(project: Project, batch: Any) -> None:
     records, signer = batch(), Signer("lab")
     path = write_bundle(project, "batch.jsonl", records)
     (line,) = signer.sign(project, records)
@@ -110,23 +112,23 @@ def test_the_image_is_the_subject_where_there_is_one(project: Project, batch: An
 # The key of a machine.
 
 
-def test_a_key_is_its_users_alone_and_in_no_checkout(project: Project) -> None:
-    assert tfdet(project, "key", "show").returncode == ExitCode.USAGE
-    assert tfdet(project, "key", "new").returncode == 0
+def test_a_key_file_is_private_and_outside_of_the_checkout(project: Project) -> None:
+    assert run_tfdet(project, "key", "show").returncode == ExitCode.USAGE
+    assert run_tfdet(project, "key", "new").returncode == 0
     (private,) = (project.root / "config").rglob("key.pem")
     assert (stat.S_IMODE(private.stat().st_mode), stat.S_IMODE(private.parent.stat().st_mode)) == (0o600, 0o700)
     before = private.read_bytes()
-    second_run = tfdet(project, "key", "new")
+    second_run = run_tfdet(project, "key", "new")
     assert (second_run.returncode, private.read_bytes()) == (ExitCode.USAGE, before)
-    public = tfdet(project, "key", "show").stdout
+    public = run_tfdet(project, "key", "show").stdout
     assert load_pem_public_key(public.encode())
     private.chmod(0o640)
-    assert "others can read" in tfdet(project, "key", "show").stderr
+    assert "others can read" in run_tfdet(project, "key", "show").stderr
 
 
 def test_the_file_that_key_show_writes_is_one_of_matrix_keys(project: Project) -> None:
-    tfdet(project, "key", "new")
-    text = tfdet(project, "key", "show", "--signer", 'A "lab"', "--device", "nvidia").stdout
+    run_tfdet(project, "key", "new")
+    text = run_tfdet(project, "key", "show", "--signer", 'A "lab"', "--device", "nvidia").stdout
     (project.matrix / "keys").mkdir(exist_ok=True)
     (project.matrix / "keys" / "lab.toml").write_text(text)
     (key,) = load_matrix(project.matrix).keys.by_name.values()
@@ -143,7 +145,7 @@ def test_the_file_that_key_show_writes_is_one_of_matrix_keys(project: Project) -
         ("since = 2026-01-01", "since = 2026-01-01\nuntil = 2025-01-01", "is before since"),
     ],
 )
-def test_a_key_that_is_none_is_reported_with_its_file(project: Project, before: str, after: str, message: str) -> None:
+def test_an_invalid_key_is_reported_with_its_file(project: Project, before: str, after: str, message: str) -> None:
     path = Signer("lab").trust_in(project)
     path.write_text(path.read_text().replace(before, after))
     with pytest.raises(DataError, match=message) as caught:
@@ -151,7 +153,7 @@ def test_a_key_that_is_none_is_reported_with_its_file(project: Project, before: 
     assert "keys/lab.toml" in caught.value.cause
 
 
-def test_one_key_is_not_two_signers(project: Project) -> None:
+def test_a_key_in_two_files_is_refused(project: Project) -> None:
     lab = Signer("lab")
     lab.trust_in(project)
     Signer("other", lab.key).trust_in(project)
@@ -163,39 +165,37 @@ def test_one_key_is_not_two_signers(project: Project) -> None:
 
 
 def test_a_forged_batch_of_a_gpu_changes_no_cell(project: Project, batch: Any) -> None:
-    before = tfdet(project, "status", "--json").stdout
+    before = run_tfdet(project, "status", "--json").stdout
     add_signed(project, batch())
     assert len(EvidenceStore.open(project).files()) == 1, "kept, as what it is"
-    assert tfdet(project, "status", "--json").stdout == before
+    assert run_tfdet(project, "status", "--json").stdout == before
     assert cell(project, unsigned=True).verdict is Verdict.NONDETERMINISTIC
-    output = tfdet(project, "show", "tf2.0", "bias-add-backprop").stdout
+    output = run_tfdet(project, "show", "tf2.0", "bias-add-backprop").stdout
     assert "unsigned records of nvidia-h100 count in no table" in " ".join(output.split())
 
 
-def test_a_forged_batch_put_into_the_store_by_hand_is_named_and_counts_for_nothing(
-    project: Project, batch: Any
-) -> None:
-    before = tfdet(project, "status", "--json").stdout
+def test_a_forged_batch_in_the_store_is_reported_and_not_counted(project: Project, batch: Any) -> None:
+    before = run_tfdet(project, "status", "--json").stdout
     folder = project.matrix / "signatures" / "nvidia-h100"
     folder.mkdir(parents=True)
     EvidenceStore.open(project).ingest(batch())
     (folder / "tf2.0.intoto.jsonl").write_text("".join(Signer("thief").sign(project, batch())))
-    assert tfdet(project, "status", "--json").stdout == before
-    done = tfdet(project, "status", "--check")
+    assert run_tfdet(project, "status", "--json").stdout == before
+    done = run_tfdet(project, "status", "--check")
     assert done.returncode == ExitCode.USAGE
     assert "tf2.0.intoto.jsonl:1: signed by a key that matrix/keys does not hold" in done.stderr
 
 
-def test_what_a_believed_key_signed_is_measured(project: Project, batch: Any) -> None:
+def test_records_signed_by_a_trusted_key_are_counted(project: Project, batch: Any) -> None:
     lab = Signer("lab")
     lab.trust_in(project)
     add_signed(project, batch(), lab)
     found = load_status(project).cell(KEY)
     assert (found.backing, found.inferred.signed, found.inferred.verified) == ("measured", True, False)
     assert found.backing_text == "measured by a single machine, signed by lab"
-    assert "signed by lab" in tfdet(project, "show", "tf2.0", "bias-add-backprop").stdout
-    assert tfdet(project, "status", "--write").returncode == 0
-    assert tfdet(project, "status", "--check").returncode == 0
+    assert "signed by lab" in run_tfdet(project, "show", "tf2.0", "bias-add-backprop").stdout
+    assert run_tfdet(project, "status", "--write").returncode == 0
+    assert run_tfdet(project, "status", "--check").returncode == 0
 
 
 def test_a_stolen_key_is_revoked_and_its_cells_change_at_once(project: Project, batch: Any) -> None:
@@ -208,7 +208,7 @@ def test_a_stolen_key_is_revoked_and_its_cells_change_at_once(project: Project, 
     assert cell(project).verdict is Verdict.BLANK
     assert cell(project, unsigned=True).verdict is Verdict.BLANK, "set aside is less than unsigned"
     assert EvidenceStore.open(project).files()[0].read_bytes() == before, "aside, not away"
-    output = " ".join(tfdet(project, "show", "tf2.0", "bias-add-backprop").stdout.split())
+    output = " ".join(run_tfdet(project, "show", "tf2.0", "bias-add-backprop").stdout.split())
     assert "not counted: lab is revoked on 2026-11-22: stolen" in output
 
 
@@ -222,12 +222,12 @@ def test_a_stolen_key_is_revoked_and_its_cells_change_at_once(project: Project, 
         ("nvidia", "until = 2026-02-01", "not trusted for records of 2026-02-02"),
     ],
 )
-def test_a_key_is_believed_of_what_its_file_says(
+def test_a_key_is_trusted_only_for_what_its_file_lists(
     project: Project, batch: Any, device: str, rest: str, message: str
 ) -> None:
     lab, records = Signer("lab"), batch()
     lab.trust_in(project, device, rest)
-    done = tfdet(
+    done = run_tfdet(
         project, "evidence", "add", "--yes", write_bundle(project, "b.jsonl", records, lab.sign(project, records))
     )
     assert (done.returncode, message in done.stderr) == (ExitCode.USAGE, True)
@@ -239,9 +239,7 @@ def test_a_key_is_believed_of_what_its_file_says(
     assert cell(project).runs == expected
 
 
-def test_an_unsigned_record_never_takes_the_place_of_a_signed_one(
-    project: Project, batch: Any, record_line: Line
-) -> None:
+def test_an_unsigned_record_never_replaces_a_signed_one(project: Project, batch: Any, record_line: Line) -> None:
     """It may copy machine, stack and case, and be newer and have more runs."""
     lab = Signer("lab")
     lab.trust_in(project)
@@ -252,10 +250,10 @@ def test_an_unsigned_record_never_takes_the_place_of_a_signed_one(
         for observation in ("differs", "equal"):
             add_signed(project, [parse(record_line(observation, **forged))])
     assert cell(project) == before
-    assert tfdet(project, "status", "--write").returncode == 0, "the store is in order"
+    assert run_tfdet(project, "status", "--write").returncode == 0, "the store is in order"
 
 
-def test_what_nobody_signed_decides_nothing_where_somebody_did(project: Project, batch: Any) -> None:
+def test_unsigned_records_do_not_decide_beside_signed_ones(project: Project, batch: Any) -> None:
     lab, key, cpu = Signer("lab"), KEY._replace(device="cpu"), {"device": "cpu", "ran_on": ["CPU:0"]}
     lab.trust_in(project, "cpu")
     stack = {**H100["stack"], "gpu": None, "driver": None, "compute_capability": None}
@@ -266,17 +264,17 @@ def test_what_nobody_signed_decides_nothing_where_somebody_did(project: Project,
     assert (cell(project, key).verdict, cell(project, key).signed) == (Verdict.NOT_SHOWN, True)
 
 
-def test_signing_again_what_lies_in_the_store(project: Project, batch: Any) -> None:
+def test_stored_records_can_be_signed_again(project: Project, batch: Any) -> None:
     add_signed(project, batch())
     (path,) = EvidenceStore.open(project).files()
-    tfdet(project, "key", "new")
-    refused = tfdet(project, "evidence", "sign", path)
+    run_tfdet(project, "key", "new")
+    refused = run_tfdet(project, "evidence", "sign", path)
     assert (refused.returncode, "tfdet key show" in refused.stderr) == (ExitCode.USAGE, True)
     (project.matrix / "keys").mkdir(exist_ok=True)
     (project.matrix / "keys" / "own.toml").write_text(
-        tfdet(project, "key", "show", "--signer", "us").stdout.replace("since = 2026", "since = 2025")
+        run_tfdet(project, "key", "show", "--signer", "us").stdout.replace("since = 2026", "since = 2025")
     )
-    assert tfdet(project, "evidence", "sign", path).returncode == 0
+    assert run_tfdet(project, "evidence", "sign", path).returncode == 0
     assert cell(project).signed
     assert not cell(project).verified
 
@@ -287,53 +285,53 @@ def test_files_of_the_store_are_signed_together_or_not_at_all(project: Project, 
     add_signed(project, batch())
     paths = EvidenceStore.open(project).files()
     assert [path.parent.name for path in paths] == ["cpu", "nvidia-h100"]
-    tfdet(project, "key", "new")
+    run_tfdet(project, "key", "new")
     (project.matrix / "keys").mkdir(exist_ok=True)
     for devices, code, signed in ((["cpu"], ExitCode.USAGE, 0), (["cpu", "nvidia"], ExitCode.OK, 2)):
         options = [word for device in devices for word in ("--device", device)]
-        text = tfdet(project, "key", "show", "--signer", "us", *options).stdout
+        text = run_tfdet(project, "key", "show", "--signer", "us", *options).stdout
         (project.matrix / "keys" / "own.toml").write_text(text.replace("since = 2026", "since = 2025"))
-        done = tfdet(project, "evidence", "sign", *paths)
+        done = run_tfdet(project, "evidence", "sign", *paths)
         assert (done.returncode, len(list(project.matrix.glob("signatures/*/*")))) == (code, signed), done.stderr
 
 
 # Corroboration.
 
 
-def side(
+def add_side(
     project: Project, batch: Any, name: str, observation: str, machine: str, holder: str = "", **fields: Any
 ) -> None:
-    """Store a batch that this signer signed, one side of a conflict."""
+    """Store a batch that this signer signed; holder: another name in the key's file than the signer's."""
     signer = Signer(name)
     signer.trust_in(project, holder=holder)
     add_signed(project, batch(observation, machine=machine * 12, **fields), signer)
 
 
 def test_two_signers_with_machines_of_their_own_verify_a_cell(project: Project, batch: Any) -> None:
-    side(project, batch, "lab", "differs", "a")
+    add_side(project, batch, "lab", "differs", "a")
     assert not cell(project).verified
-    side(project, batch, "yard", "differs", "b")
+    add_side(project, batch, "yard", "differs", "b")
     found = load_status(project).cell(KEY)
     assert (found.inferred.verified, found.inferred.machines, found.inferred.agreeing_machines) == (True, 2, 2)
     assert "verified: lab and yard say the same" in found.backing_text
     assert found.as_json()["signers_agreeing"] == ["lab", "yard"]
 
 
-def test_two_signers_of_one_machine_verify_nothing(project: Project, batch: Any) -> None:
-    side(project, batch, "lab", "differs", "a")
-    side(project, batch, "yard", "differs", "a", duration_seconds=2.5)
+def test_two_signers_of_one_machine_do_not_verify_a_cell(project: Project, batch: Any) -> None:
+    add_side(project, batch, "lab", "differs", "a")
+    add_side(project, batch, "yard", "differs", "a", duration_seconds=2.5)
     assert ([signer.signer for signer in cell(project).signers], cell(project).verified) == (["lab", "yard"], False)
 
 
-def test_two_keys_of_one_holder_verify_nothing(project: Project, batch: Any) -> None:
-    side(project, batch, "lab-1", "differs", "a", holder="lab")
-    side(project, batch, "lab-2", "differs", "b", holder="lab")
+def test_two_keys_of_one_holder_do_not_verify_a_cell(project: Project, batch: Any) -> None:
+    add_side(project, batch, "lab-1", "differs", "a", holder="lab")
+    add_side(project, batch, "lab-2", "differs", "b", holder="lab")
     assert (cell(project).machines, cell(project).verified) == (2, False)
-    side(project, batch, "yard", "differs", "c")
+    add_side(project, batch, "yard", "differs", "c")
     assert cell(project).verified
 
 
-def test_a_second_signature_under_the_same_records_is_no_second_measurement(project: Project, batch: Any) -> None:
+def test_a_second_signature_of_the_same_records_does_not_verify_a_cell(project: Project, batch: Any) -> None:
     lab, yard = Signer("lab"), Signer("yard")
     lab.trust_in(project)
     yard.trust_in(project)
@@ -345,8 +343,8 @@ def test_a_second_signature_under_the_same_records_is_no_second_measurement(proj
 
 
 def test_a_disagreement_is_shown_with_both_sides(project: Project, batch: Any) -> None:
-    side(project, batch, "lab", "differs", "a")
-    side(project, batch, "yard", "equal", "b")
+    add_side(project, batch, "lab", "differs", "a")
+    add_side(project, batch, "yard", "equal", "b")
     found = load_status(project).cell(KEY)
     assert (found.inferred.signers_conflict, found.inferred.verified, found.inferred.agreeing_machines) == (
         True,
@@ -354,7 +352,7 @@ def test_a_disagreement_is_shown_with_both_sides(project: Project, batch: Any) -
         1,
     )
     assert "lab says nondeterministic (20 of 20 runs differed); yard says not shown to differ" in found.backing_text
-    output = " ".join(tfdet(project, "show", "tf2.0", "bias-add-backprop").stdout.split())
+    output = " ".join(run_tfdet(project, "show", "tf2.0", "bias-add-backprop").stdout.split())
     assert "signers disagree" in output
     assert [signer["signer"] for signer in found.as_json()["disagreement"]] == ["lab", "yard"]
 

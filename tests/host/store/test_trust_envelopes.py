@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 import pytest
-from signers import H100, Signer, tfdet, write_bundle
+from signers import H100, Signer, run_tfdet, write_bundle
 from test_trust_attacks import batch
 
 from tfdet.base.paths import Project
@@ -39,6 +39,7 @@ class World(NamedTuple):
     records: list[Record]
 
     def verified(self, line: str, records: list[Record] | None = None) -> Attestation:
+        """Verify the envelope, as when records are added; raise ValueError if it is not trusted."""
         return verify_for_records(self.signatures, records or self.records, line)
 
     def envelope(self, *signers: Signer) -> dict[str, Any]:
@@ -68,12 +69,14 @@ def signed(key: Signer, content: dict[str, Any] | bytes) -> str:
 
 
 def statement(world: World, records: list[Record] | None = None) -> dict[str, Any]:
+    """Return the in-toto statement that the lab signs for the records."""
     (line,) = world.lab.sign(world.project, records or world.records)
     content: dict[str, Any] = json.loads(parse_unverified(line)[1])
     return content
 
 
 def without_hint(envelope: dict[str, Any]) -> None:
+    """Remove the key id, which DSSE calls a hint, of the first signature."""
     del envelope["signatures"][0]["keyid"]
 
 
@@ -90,7 +93,7 @@ def without_hint(envelope: dict[str, Any]) -> None:
         lambda envelope: envelope["signatures"].append({"sig": ""}),
     ],
 )
-def test_what_dsse_allows_is_taken(world: World, change: Callable[[dict[str, Any]], None]) -> None:
+def test_every_form_that_dsse_allows_is_accepted(world: World, change: Callable[[dict[str, Any]], None]) -> None:
     """The envelope is stored in tfdet's own form."""
     envelope = world.envelope(world.lab)
     change(envelope)
@@ -98,7 +101,7 @@ def test_what_dsse_allows_is_taken(world: World, change: Callable[[dict[str, Any
     assert (verified.name, f"{verified.line}\n") == ("lab", world.lab.sign(world.project, world.records)[0])
 
 
-def test_the_first_signature_that_is_believed_counts_and_no_other(world: World) -> None:
+def test_the_first_trusted_signature_counts(world: World) -> None:
     for signers, name in [
         ((world.lab, world.yard), "lab"),
         ((world.yard, world.lab), "yard"),
@@ -113,7 +116,7 @@ def test_the_first_signature_that_is_believed_counts_and_no_other(world: World) 
         world.verified(json.dumps(world.envelope(world.thief, world.office, world.late)))
 
 
-def test_beside_a_file_too_the_signature_that_is_believed_counts(world: World) -> None:
+def test_in_a_bundle_file_the_first_trusted_signature_counts(world: World) -> None:
     envelope = json.dumps(world.envelope(world.late, world.yard))
     find_line = {record.checksum: record.line().encode() for record in world.records}.get
     standing = replace(world.signatures, extra_envelopes=(envelope,), find_record=find_line).index_of(
@@ -122,7 +125,7 @@ def test_beside_a_file_too_the_signature_that_is_believed_counts(world: World) -
     assert {standing.trusted_signer(record.checksum, record.started) for record in world.records} == {"yard"}
 
 
-def test_a_hint_decides_nothing(world: World) -> None:
+def test_a_key_id_decides_nothing(world: World) -> None:
     envelope = world.envelope(world.yard)
     envelope["signatures"][0]["keyid"] = world.lab.id
     assert world.verified(json.dumps(envelope)).name == "yard"
@@ -132,7 +135,7 @@ def test_a_hint_decides_nothing(world: World) -> None:
         world.verified(json.dumps(forged))
 
 
-def test_an_envelope_has_no_more_signatures_than_can_be_tried(world: World) -> None:
+def test_the_number_of_signatures_is_limited(world: World) -> None:
     envelope = world.envelope(world.lab)
     envelope["signatures"] = MAX_SIGNATURES * envelope["signatures"]
     assert world.verified(json.dumps(envelope)).name == "lab"
@@ -141,7 +144,7 @@ def test_an_envelope_has_no_more_signatures_than_can_be_tried(world: World) -> N
         world.verified(json.dumps(envelope))
 
 
-def test_a_field_that_is_there_twice_is_refused(world: World) -> None:
+def test_a_duplicate_field_is_refused(world: World) -> None:
     """One parser uses the first value, another the last."""
     (line,) = world.lab.sign(world.project, world.records)
     for duplicated in (f'{{"payload": "AAAA", {line[1:]}', line.strip()[:-1] + ', "payload": "AAAA"}'):
@@ -159,12 +162,12 @@ def test_a_field_that_is_there_twice_is_refused(world: World) -> None:
 @pytest.mark.parametrize(
     "line", ["[" * 100_000, '{"payload": NaN}', '{"payload":1' + "0" * 6000 + "}", '"\ud800"', "{"]
 )
-def test_what_is_no_json_is_refused_in_words(world: World, line: str) -> None:
+def test_invalid_json_is_refused_with_a_message(world: World, line: str) -> None:
     with pytest.raises(ValueError, match="no envelope"):
         world.verified(line)
 
 
-def test_what_names_no_key_stands_for_no_unsigned_record(world: World, copy: Project) -> None:
+def test_an_envelope_without_key_id_keeps_its_signatures(world: World, copy: Project) -> None:
     """Records of different keys, or of none, never replace each other."""
     envelope = world.envelope(world.lab)
     without_hint(envelope)
@@ -195,6 +198,7 @@ def test_many_records_are_signed_in_several_envelopes(
 
 
 def parse_envelope_batch(line: str) -> list[str]:
+    """Return the checksums of the records that the envelope lists."""
     return list(in_toto.parse_statement(parse_unverified(line)[1]).batch.checksums)
 
 
@@ -208,7 +212,7 @@ def subjects(content: dict[str, Any], **digests: str | None) -> dict[str, Any]:
     return {**content, "subject": remaining + added}
 
 
-def test_a_statement_says_what_its_environment_was_made_of(world: World) -> None:
+def test_a_statement_names_the_lock_file_or_image(world: World) -> None:
     with pytest.raises(ValueError, match="lab does not say what their environment was made of"):
         world.verified(signed(world.lab, subjects(statement(world), lock=None)))
 
@@ -217,7 +221,7 @@ def test_a_statement_says_what_its_environment_was_made_of(world: World) -> None
     "digests",
     [{"image": "d" * 64}, {"image": None}, {"image": None, "lock": "d" * 64}, {"lock": "d" * 64}, {"bundle": "c" * 64}],
 )
-def test_an_image_is_the_one_that_the_records_tell(world: World, digests: dict[str, str | None]) -> None:
+def test_the_image_of_a_statement_is_that_of_the_records(world: World, digests: dict[str, str | None]) -> None:
     records = batch(**{**H100, "stack": DOCKER})
     assert world.verified(signed(world.lab, statement(world, records)), records).name == "lab"
     with pytest.raises(ValueError, match=r"signed them as made of .*, and they tell of the image cccccccccccc"):
@@ -225,12 +229,12 @@ def test_an_image_is_the_one_that_the_records_tell(world: World, digests: dict[s
 
 
 @pytest.mark.parametrize("name", ["image", "bundle"])
-def test_records_that_tell_no_image_were_made_of_none(world: World, name: str) -> None:
+def test_a_statement_may_not_name_an_image_that_the_records_lack(world: World, name: str) -> None:
     with pytest.raises(ValueError, match=f"made of the {name} dddddddddddd, and they tell of no image and no bundle"):
         world.verified(signed(world.lab, subjects(statement(world), **{name: "d" * 64, "lock": None})))
 
 
-def test_an_environment_without_a_lock_is_made_of_what_its_records_tell(world: World) -> None:
+def test_a_statement_of_an_environment_without_lock_file_is_verified(world: World) -> None:
     records = batch(**{**H100, "environment": "ngc19.06-py3"})
     assert world.verified(signed(world.lab, statement(world, records)), records).name == "lab"
 
@@ -243,31 +247,31 @@ def test_a_statement_has_each_subject_once_and_no_other(world: World, name: str)
         world.verified(signed(world.lab, content))
 
 
-def test_a_statement_gives_the_result_that_its_records_give(world: World) -> None:
+def test_the_result_of_a_statement_is_that_of_the_records(world: World) -> None:
     content = statement(world)
     content["predicate"]["result"] = "FAILED"
     with pytest.raises(ValueError, match="signed them as FAILED"):
         world.verified(signed(world.lab, content))
 
 
-def test_another_lock_is_taken_and_reported(copy: Project, world: World) -> None:
+def test_another_lock_file_is_accepted_and_reported(copy: Project, world: World) -> None:
     """The lock file may be an earlier one."""
     world.lab.trust_in(copy)
     content = statement(world)
     bundle = write_bundle(copy, "own.jsonl", world.records, [signed(world.lab, content)])
-    assert "another lock" not in tfdet(copy, "evidence", "add", "--yes", bundle).stderr
-    assert "another lock" not in tfdet(copy, "show", "tf2.0", "bias-add-backprop").stdout
+    assert "another lock" not in run_tfdet(copy, "evidence", "add", "--yes", bundle).stderr
+    assert "another lock" not in run_tfdet(copy, "show", "tf2.0", "bias-add-backprop").stdout
     records = batch(machine="b" * 12, **H100)
     line = signed(world.lab, subjects(statement(world, records), lock="f" * 64))
-    done = tfdet(copy, "evidence", "add", "--yes", write_bundle(copy, "other.jsonl", records, [line]))
+    done = run_tfdet(copy, "evidence", "add", "--yes", write_bundle(copy, "other.jsonl", records, [line]))
     message = "lab signed tf2.0 on nvidia-h100 as built from a different lock file"
     assert (done.returncode, message in " ".join(done.stderr.split())) == (0, True), done.stderr
-    output = " ".join(tfdet(copy, "show", "tf2.0", "bias-add-backprop").stdout.split())
+    output = " ".join(run_tfdet(copy, "show", "tf2.0", "bias-add-backprop").stdout.split())
     assert "signed by lab, built from a different lock file" in output
-    assert tfdet(copy, "status", "--write").returncode == 0
+    assert run_tfdet(copy, "status", "--write").returncode == 0
 
 
-def test_what_is_signed_and_lies_in_this_repository_stays_valid(checkout: Project) -> None:
+def test_all_envelopes_of_this_repository_are_valid(checkout: Project) -> None:
     signatures = AttestationStore.open(checkout, load_matrix(checkout.matrix))
     assert signatures.find_faults() == []
     paths = [path for path in EvidenceStore.open(checkout).files() if EvidenceStore.open(checkout).envelopes(path)]
@@ -280,7 +284,7 @@ def test_what_is_signed_and_lies_in_this_repository_stays_valid(checkout: Projec
 
 
 @pytest.mark.parametrize("keyid", ["a\nb", "\x1b[2Jx", "a\r\tb", "\u202eab"])
-def test_a_strangers_hint_is_a_word_within_the_line(world: World, keyid: str) -> None:
+def test_an_untrusted_key_id_is_printable_in_messages(world: World, keyid: str) -> None:
     envelope = world.envelope(world.thief)
     envelope["signatures"][0]["keyid"] = keyid
     with pytest.raises(ValueError, match=r"\w") as caught:
@@ -293,7 +297,7 @@ def test_a_strangers_hint_is_a_word_within_the_line(world: World, keyid: str) ->
     [("payloadType", "\ud800"), ("payloadType", int("7" * 4000)), ("more", "\udfff")],
     ids=["a type of half a character", "a long number", "half a character beside"],
 )
-def test_what_is_no_envelope_is_refused_in_plain_words(world: World, name: str, value: object) -> None:
+def test_an_invalid_envelope_is_refused_with_a_plain_message(world: World, name: str, value: object) -> None:
     envelope = {**world.envelope(world.lab), name: value}
     line = json.dumps(envelope).replace("7" * 4000, "7" * 6000)
     with pytest.raises(ValueError, match="no envelope: ") as caught:
@@ -301,7 +305,7 @@ def test_what_is_no_envelope_is_refused_in_plain_words(world: World, name: str, 
     assert not re.search("codec|set_int|Exceeds", str(caught.value)), caught.value
 
 
-def test_a_number_of_many_digits_is_refused_in_plain_words(world: World) -> None:
+def test_a_number_of_many_digits_is_refused_with_a_plain_message(world: World) -> None:
     line = world.records[0].line().replace('"runs":10', f'"runs":{"7" * 6000}').encode()
     with pytest.raises(ValueError, match="a number of 6,000 digits"):
         parse(line)

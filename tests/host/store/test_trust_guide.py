@@ -22,7 +22,9 @@ BLOCK = re.compile(r"^```console at=(?P<place>\w+)\n(?P<text>.*?)^```", re.M | r
 KEY = CellKey("tf2.0", "cpu", "bias-add-backprop", "none")
 
 
-def test_the_guide_is_followed_word_by_word(copy: Project, tmp_path: Path, record_line: Callable[..., bytes]) -> None:
+def test_the_guides_commands_print_what_it_shows(
+    copy: Project, tmp_path: Path, record_line: Callable[..., bytes]
+) -> None:
     for path in [*copy.matrix.glob("evidence/*/*.jsonl"), *copy.matrix.glob("signatures/*/*")]:
         path.unlink()
     machines = {"there": tmp_path / "there", "home": copy.root}

@@ -21,7 +21,7 @@ from tfdet.verdicts.status_loading import load_status
 KEY = CellKey("tf2.0", "cpu", "bias-add-backprop", "none")
 
 
-def test_a_users_key_is_believed_but_takes_no_other_ones_place(
+def test_a_users_key_is_trusted_but_replaces_no_packaged_key(
     copy: Project, tmp_path: Path, record_line: Callable[..., bytes]
 ) -> None:
     for path in copy.evidence.glob("*/*.jsonl"):

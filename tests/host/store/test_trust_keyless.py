@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from signers import Signer, tfdet, write_bundle
+from signers import Signer, run_tfdet, write_bundle
 from sigstore.verify import Verifier
 from test_trust import KEY, batch, project  # noqa: F401
 
@@ -42,12 +42,14 @@ device = "nvidia"
 
 
 def keyring(identity: str = WORKFLOW, issuer: str = GITHUB) -> Keyring:
+    """Return a keyring that trusts one workflow's identity for GPUs."""
     content = {"signer": "conformance", "since": "2026-01-01", "trusted_for": [{"device": "nvidia"}]}
     workflow = {"identity": identity, "issuer": issuer}
     return Keyring({"conformance": PublicKey.model_validate_json(json.dumps({**content, "workflow": workflow}))})
 
 
-def changed(*path: str | int, to: Any) -> str:
+def changed_bundle(*path: str | int, to: Any) -> str:
+    """Return the bundle with the value at that path replaced by to(value)."""
     content: Any = json.loads(json.dumps(BUNDLE))
     parent = content
     for name in path[:-1]:
@@ -56,7 +58,7 @@ def changed(*path: str | int, to: Any) -> str:
     return json.dumps(content)
 
 
-def flipped(text: str) -> str:
+def with_flipped_bit(text: str) -> str:
     """Flip one bit of the first byte."""
     content = bytearray(base64.b64decode(text))
     content[0] ^= 1
@@ -70,43 +72,43 @@ def staging(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     yield
 
 
-def test_what_a_workflow_signed_is_read(staging: None) -> None:
+def test_a_bundle_signed_by_a_workflow_is_verified(staging: None) -> None:
     name, key, body = keyless.verify_bundle(json.dumps(BUNDLE), keyring())
     assert (name, key.id) == ("conformance", WORKFLOW)
     assert json.loads(body)["subject"][0]["name"] == "a.txt"
 
 
-def test_who_is_not_believed_is_no_signer(staging: None) -> None:
+def test_an_untrusted_identity_is_no_signer(staging: None) -> None:
     with pytest.raises(ValueError, match="an identity that matrix/keys does not hold"):
         keyless.verify_bundle(json.dumps(BUNDLE), keyring(WORKFLOW.replace("refs/heads/main", "refs/heads/other")))
 
 
-def test_another_issuer_says_nothing_of_an_identity(staging: None) -> None:
+def test_an_identity_of_another_issuer_is_not_trusted(staging: None) -> None:
     with pytest.raises(ValueError, match="OIDCIssuer does not match"):
         keyless.verify_bundle(json.dumps(BUNDLE), keyring(issuer="https://accounts.example.org"))
 
 
-def test_the_staging_instance_is_nobody() -> None:
+def test_the_staging_instance_is_not_trusted() -> None:
     with pytest.raises(ValueError, match="not that of conformance"):
         keyless.verify_bundle(json.dumps(BUNDLE), keyring())
 
 
 DAMAGED = {
-    "payload": changed("dsseEnvelope", "payload", to=lambda text: base64.b64encode(b"{}").decode()),
-    "type": changed("dsseEnvelope", "payloadType", to=lambda text: "text/plain"),
-    "signature": changed("dsseEnvelope", "signatures", 0, "sig", to=lambda text: text[:20] + "AAAA" + text[24:]),
-    "certificate": changed("verificationMaterial", "certificate", "rawBytes", to=flipped),
-    "log": changed("verificationMaterial", "tlogEntries", to=lambda entries: []),
-    "time": changed("verificationMaterial", "timestampVerificationData", to=lambda data: {}),
-    "no envelope": changed("dsseEnvelope", to=lambda envelope: None),
-    "no certificate": changed("verificationMaterial", "certificate", to=lambda certificate: None),
+    "payload": changed_bundle("dsseEnvelope", "payload", to=lambda text: base64.b64encode(b"{}").decode()),
+    "type": changed_bundle("dsseEnvelope", "payloadType", to=lambda text: "text/plain"),
+    "signature": changed_bundle("dsseEnvelope", "signatures", 0, "sig", to=lambda text: text[:20] + "AAAA" + text[24:]),
+    "certificate": changed_bundle("verificationMaterial", "certificate", "rawBytes", to=with_flipped_bit),
+    "log": changed_bundle("verificationMaterial", "tlogEntries", to=lambda entries: []),
+    "time": changed_bundle("verificationMaterial", "timestampVerificationData", to=lambda data: {}),
+    "no envelope": changed_bundle("dsseEnvelope", to=lambda envelope: None),
+    "no certificate": changed_bundle("verificationMaterial", "certificate", to=lambda certificate: None),
     "cut": json.dumps(BUNDLE)[:-40],
     "a word": f'"{keyless.MEDIA_TYPE}"',
 }
 
 
 @pytest.mark.parametrize("part", DAMAGED)
-def test_what_was_changed_is_refused(staging: None, part: str) -> None:
+def test_a_changed_bundle_is_refused(staging: None, part: str) -> None:
     with pytest.raises(ValueError):
         keyless.verify_bundle(DAMAGED[part], keyring())
 
@@ -126,7 +128,7 @@ CERTIFICATES = {
 
 
 @pytest.mark.parametrize("part", CERTIFICATES)
-def test_a_certificate_that_nobody_should_have_made_is_refused(staging: None, part: str) -> None:
+def test_an_invalid_certificate_is_refused(staging: None, part: str) -> None:
     old, new = CERTIFICATES[part]
 
     def forged(text: str) -> str:
@@ -134,13 +136,13 @@ def test_a_certificate_that_nobody_should_have_made_is_refused(staging: None, pa
         assert old in content
         return base64.b64encode(content.replace(old, new)).decode()
 
-    line = changed("verificationMaterial", "certificate", "rawBytes", to=forged)
+    line = changed_bundle("verificationMaterial", "certificate", "rawBytes", to=forged)
     with pytest.raises(ValueError):
         keyless.verify_bundle(line, keyring())
     unverified_signers([line])  # it may be in a store already
 
 
-def test_records_of_a_believed_workflow_count(
+def test_records_of_a_trusted_workflow_are_counted(
     project: Project,
     batch: Callable[..., list[Record]],
     monkeypatch: pytest.MonkeyPatch,
@@ -148,7 +150,7 @@ def test_records_of_a_believed_workflow_count(
     """A fake certificate authority signs, because the real one cannot sign a test's statement."""
     records = batch()
     statement = in_toto.to_statement(project, records)
-    own_bundle = changed("dsseEnvelope", "payload", to=lambda text: base64.b64encode(statement).decode())
+    own_bundle = changed_bundle("dsseEnvelope", "payload", to=lambda text: base64.b64encode(statement).decode())
     (project.matrix / "keys" / "conformance.toml").write_text(FILE.format(identity=WORKFLOW))
 
     class Vouches:
@@ -170,16 +172,16 @@ def test_a_forged_bundle_changes_no_cell(project: Project, batch: Callable[..., 
     statement = base64.b64encode(in_toto.to_statement(project, records)).decode()
     (project.matrix / "keys" / "conformance.toml").write_text(FILE.format(identity=WORKFLOW))
     path = write_bundle(
-        project, "records.jsonl", records, [changed("dsseEnvelope", "payload", to=lambda text: statement) + "\n"]
+        project, "records.jsonl", records, [changed_bundle("dsseEnvelope", "payload", to=lambda text: statement) + "\n"]
     )
-    done = tfdet(project, "evidence", "add", "--yes", str(path))
+    done = run_tfdet(project, "evidence", "add", "--yes", str(path))
     assert done.returncode == ExitCode.USAGE and "not that of conformance" in done.stderr
     assert not load_status(project).cell(KEY).inferred.runs
 
 
-def test_outside_of_ci_nothing_proves_who_signs(project: Project, batch: Callable[..., list[Record]]) -> None:
+def test_outside_of_ci_keyless_signing_is_refused(project: Project, batch: Callable[..., list[Record]]) -> None:
     path = write_bundle(project, "records.jsonl", batch())
-    done = tfdet(project, "evidence", "sign", "--keyless", str(path), GITHUB_ACTIONS="", CI="")
+    done = run_tfdet(project, "evidence", "sign", "--keyless", str(path), GITHUB_ACTIONS="", CI="")
     assert done.returncode == ExitCode.RUN_FAILED
     assert "nothing here proves who this is" in done.stderr
 
@@ -187,12 +189,12 @@ def test_outside_of_ci_nothing_proves_who_signs(project: Project, batch: Callabl
 def test_a_file_has_a_key_or_an_identity(project: Project) -> None:
     signer = Signer("both").trust_in(project)
     signer.write_text(signer.read_text() + f'[workflow]\nidentity = "{WORKFLOW}"\n')
-    done = tfdet(project, "status", "--check")
+    done = run_tfdet(project, "status", "--check")
     assert done.returncode == ExitCode.USAGE
     assert "both.toml" in done.stderr and "and not both" in " ".join(done.stderr.split())
 
 
-def test_without_the_library_it_is_said_what_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_the_library_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "sigstore.models", None)
     with pytest.raises(ValueError, match=r"tfdet\[keyless\]"):
         keyless.verify_bundle(json.dumps(BUNDLE), keyring())

@@ -37,12 +37,13 @@ def others(whole_copy: Project, monkeypatch: pytest.MonkeyPatch) -> Project:
 
 
 def as_ours(record: Record, **changes: Any) -> bytes:
+    """Return the record's line as if this machine had measured it."""
     content = {**json.loads(record.line()), "machine": machine_name(), **changes}
     return (journal.dump({**content, "checksum": journal.checksum(content)}) + "\n").encode()
 
 
 @pytest.fixture
-def runs(others: Project, monkeypatch: pytest.MonkeyPatch) -> list[Selection]:
+def selections_run(others: Project, monkeypatch: pytest.MonkeyPatch) -> list[Selection]:
     """Replace the engine: each cell comes out as recorded. Return the selections that were run."""
     (path,) = EvidenceStore.open(others).files()
     records, requested = list(read_records(path)), list[Selection]()
@@ -58,47 +59,50 @@ def runs(others: Project, monkeypatch: pytest.MonkeyPatch) -> list[Selection]:
     return requested
 
 
-def rebuild(*arguments: str) -> tuple[int, str, str]:
+def reproduce(*arguments: str) -> tuple[int, str, str]:
+    """Call `tfdet reproduce tf2.0`; return its exit code, standard output and standard error."""
     done = CliRunner().invoke(app, ["reproduce", "tf2.0", *arguments])
     return done.exit_code, done.stdout, done.stderr
 
 
-def test_a_cell_with_equal_results_agrees(runs: list[Selection]) -> None:
-    code, output, _ = rebuild("--sample", "5%", "--seed", "7", "--json")
+def test_a_cell_with_equal_results_agrees(selections_run: list[Selection]) -> None:
+    code, output, _ = reproduce("--sample", "5%", "--seed", "7", "--json")
     cells = json.loads(output)["cells"]
     assert (code, len(cells) > 5) == (ExitCode.OK, True)
     assert {cell["answer"] for cell in cells} == {"agrees"}
-    assert sum(len(selection.sources) for selection in runs) == len(cells)
+    assert sum(len(selection.sources) for selection in selections_run) == len(cells)
 
 
-def test_a_seed_chooses_the_same_cells_again(runs: list[Selection]) -> None:
-    first, second, other = (rebuild("--seed", seed, "--json", "--out", f"{n}.jsonl")[1] for n, seed in enumerate("778"))
+def test_a_seed_chooses_the_same_cells_again(selections_run: list[Selection]) -> None:
+    first, second, other = (
+        reproduce("--seed", seed, "--json", "--out", f"{n}.jsonl")[1] for n, seed in enumerate("778")
+    )
     assert first == second != other
 
 
-def test_nothing_of_this_machine_is_chosen(others: Project, runs: list[Selection]) -> None:
+def test_cells_of_this_machine_are_not_chosen(others: Project, selections_run: list[Selection]) -> None:
     (path,) = EvidenceStore.open(others).files()
     own_records = [parse(as_ours(record)) for record in read_records(path)]
     path.unlink()
     EvidenceStore.open(others).ingest(own_records)
     done = CliRunner().invoke(app, ["reproduce", "tf2.0"])
     assert "no other machine measured cells" in str(done.exception)
-    assert not runs
+    assert not selections_run
 
 
 @pytest.mark.parametrize("share", ["5", "0%", "101%", "-5%", "nan%", "%"])
-def test_a_share_is_one_of_a_hundred(others: Project, share: str) -> None:
+def test_an_invalid_share_is_refused(others: Project, share: str) -> None:
     assert "Give a percentage" in getattr(
         CliRunner().invoke(app, ["reproduce", f"--sample={share}"]).exception, "advice", ""
     )
 
 
-def test_what_cannot_be_brought_up_is_undecided(others: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_environment_that_does_not_start_is_undecided(others: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     def fails(*_: Any) -> None:
         raise RunFailedError("no CPython 3.7")
 
     monkeypatch.setattr(engine, "run_environment", fails)
-    code, output, _ = rebuild("--seed", "7", "--json")
+    code, output, _ = reproduce("--seed", "7", "--json")
     assert (code, {cell["answer"] for cell in json.loads(output)["cells"]}) == (ExitCode.OK, {"undecided"})
 
 
@@ -114,7 +118,7 @@ def test_what_cannot_be_brought_up_is_undecided(others: Project, monkeypatch: py
         (Verdict.DETERMINISTIC, Verdict.FAILED, "undecided"),
     ],
 )
-def test_only_what_cannot_both_be_disagrees(theirs: Verdict, ours: Verdict, answer: str) -> None:
+def test_only_contradictory_results_disagree(theirs: Verdict, ours: Verdict, answer: str) -> None:
     case = frozenset({"a case"})
     assert (
         RebuildResult(KEY, InferredCell(theirs, deciding_cases=case), InferredCell(ours, deciding_cases=case)).answer
@@ -125,7 +129,7 @@ def test_only_what_cannot_both_be_disagrees(theirs: Verdict, ours: Verdict, answ
 @pytest.mark.parametrize(
     ("ours", "answer"), [("ab", "agrees"), ("bc", "agrees"), ("c", "undecided"), ("", "undecided")]
 )
-def test_a_verdict_agrees_where_it_rests_on_the_same_case(ours: str, answer: str) -> None:
+def test_verdicts_are_compared_case_by_case(ours: str, answer: str) -> None:
     cases, same = frozenset("ab"), Verdict.NONDETERMINISTIC
     result = RebuildResult(
         KEY, InferredCell(same, deciding_cases=cases), InferredCell(same, deciding_cases=frozenset(ours))
@@ -133,7 +137,7 @@ def test_a_verdict_agrees_where_it_rests_on_the_same_case(ours: str, answer: str
     assert (result.answer, result.cases) == (answer, sorted(cases & set(ours)))
 
 
-def test_a_disagreement_ends_with_one(
+def test_a_disagreement_exits_1(
     others: Project, monkeypatch: pytest.MonkeyPatch, record_line: Callable[..., bytes]
 ) -> None:
     (path,) = EvidenceStore.open(others).files()
@@ -149,13 +153,13 @@ def test_a_disagreement_ends_with_one(
                                    determinism_environment=r.determinism_environment))  # fmt: skip
 
     monkeypatch.setattr(engine, "run_environment", differs)
-    code, output, _ = rebuild("--sample", "50%", "--seed", "7", "--json")
+    code, output, _ = reproduce("--sample", "50%", "--seed", "7", "--json")
     assert (code, "disagrees" in {cell["answer"] for cell in json.loads(output)["cells"]}) == (
         ExitCode.CONTRADICTED,
         True,
     )
 
 
-def test_a_sample_has_its_size() -> None:
+def test_a_sample_has_the_requested_size() -> None:
     cells = [KEY._replace(source=f"source-{n}") for n in range(200)]
     assert [len(draw_sample(cells, share, 1)) for share in (0.05, 1.0, 0.001)] == [10, 200, 1]

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from signers import tfdet
+from signers import run_tfdet
 
 from tfdet.base.errors import DataError, ExitCode
 from tfdet.base.folders import is_there, list_entries, walk_files
@@ -72,12 +72,12 @@ def test_a_folder_that_cannot_be_read_is_an_error(copy: Project, tmp_path: Path,
         folder.unlink()
 
 
-def test_no_table_is_written_of_evidence_that_cannot_be_read(copy: Project) -> None:
+def test_unreadable_evidence_prevents_writing_tables(copy: Project) -> None:
     """Regression: 26 files were skipped without a message."""
     before = {path: path.read_bytes() for path in walk_files(copy.root / "docs")}
     copy.evidence.rename(copy.root / "away")
     link_to_itself(copy.evidence)
-    done = tfdet(copy, "status", "--write")
+    done = run_tfdet(copy, "status", "--write")
     assert (done.returncode, str(copy.evidence) in done.stderr.replace("\n", "")) == (ExitCode.USAGE, True)
     assert {path: path.read_bytes() for path in walk_files(copy.root / "docs")} == before
 

@@ -15,7 +15,10 @@ Row = tuple[str, str, Observation, str]  # signer, case, what was seen, of which
 
 
 def cell(rows: list[Row], solution: str = "none", machine: str = "", signed: bool = True) -> InferredCell:
-    """Return a cell inferred from `rows`; machine: the same one for all signers, by default one each."""
+    """Return a cell inferred from `rows` of (signer, case, observation, digest).
+
+    machine: the same one for all signers; by default one each.
+    """
     evidence, digests = EvidenceIndex({"source": {"now"}}), {"x": X, "y": Y, "z": Z}
     for signer, case, outcome, named in rows:
         name, _, how = case.partition(" ")

@@ -12,7 +12,7 @@ from tfdet.verdicts.infer import CellKey, InferredCell, Verdict
 from tfdet.verdicts.status import Status
 
 
-def test_where_the_emulation_shows_something_else_somebody_has_looked_why(status: Status) -> None:
+def test_every_conflict_of_emulation_and_audit_is_explained(status: Status) -> None:
     conflicts = list(find_conflicts(status))
     assert [(conflict.source, conflict.environment) for conflict in conflicts if not conflict.why] == []
     assert "scatter-nd-update" in {
@@ -20,13 +20,16 @@ def test_where_the_emulation_shows_something_else_somebody_has_looked_why(status
     }  # plain stores: no audit of atomics can see them
 
 
-def test_where_the_audit_leaves_the_reach_open_the_emulation_answers(status: Status) -> None:
+def test_emulation_decides_where_reachability_is_unknown(status: Status) -> None:
     """Reachability was determined from 1.14 on; 1.13.1 ships the same atomics in segment sums."""
-    cells = {verdict: _of_segment_sum(status, verdict) for verdict in (Verdict.NONDETERMINISTIC, Verdict.NOT_SHOWN)}
+    cells = {
+        verdict: _conflicts_of_segment_sum(status, verdict) for verdict in (Verdict.NONDETERMINISTIC, Verdict.NOT_SHOWN)
+    }
     assert cells == {Verdict.NONDETERMINISTIC: [], Verdict.NOT_SHOWN: []}
 
 
-def _of_segment_sum(status: Status, verdict: Verdict) -> list[str]:
+def _conflicts_of_segment_sum(status: Status, verdict: Verdict) -> list[str]:
+    """Return the sources that conflict if the virtual GPU had this verdict of segment-sum."""
     key = CellKey("tf1.13.1", "vgpu-sm70", "segment-sum", NONE)
     return [
         conflict.source for conflict in find_conflicts(replace(status, verdicts={key: InferredCell(verdict, runs=20)}))

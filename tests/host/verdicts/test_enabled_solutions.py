@@ -35,7 +35,7 @@ OFF = "torch.use_deterministic_algorithms(False)"
         ([*TORCH, f"{CUDNN}.deterministic = True", f"{CUDNN}.benchmark = False"], "CUDNNDET"),
     ],
 )
-def test_a_switch_is_known_by_its_documented_name(
+def test_a_solution_enabled_by_its_documented_call_is_found(
     status: Status, tmp_path: Path, lines: list[str], solution: str
 ) -> None:
     assert solution in enabled_solutions(status.matrix, tmp_path, *lines)
@@ -60,5 +60,7 @@ def test_a_switch_is_known_by_its_documented_name(
         ([*TORCH, f"{CUDNN}.deterministic = True", f"{CUDNN}.benchmark = True"], "CUDNNDET"),
     ],
 )
-def test_what_is_none_or_is_switched_off_again(status: Status, tmp_path: Path, lines: list[str], solution: str) -> None:
+def test_other_calls_and_disabled_solutions_are_not_found(
+    status: Status, tmp_path: Path, lines: list[str], solution: str
+) -> None:
     assert solution not in enabled_solutions(status.matrix, tmp_path, *lines)

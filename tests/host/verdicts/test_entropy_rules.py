@@ -97,7 +97,7 @@ def test_each_example_has_one_finding_at_its_line(tmp_path: Path, rule: str, tex
 
 
 @pytest.mark.parametrize("text", CLEAN)
-def test_nothing_is_said_of_what_does_not_depend_on_it(tmp_path: Path, text: str) -> None:
+def test_deterministic_code_has_no_finding(tmp_path: Path, text: str) -> None:
     assert findings_of(tmp_path, text) == []
 
 

@@ -14,7 +14,7 @@ CPU = DeviceSummary("cpu", "cpu")
 CURRENT = {"s": {"now"}}
 
 
-def evidence(
+def evidence_index(
     *observations: tuple[str, str, str], runs: int = 20, case_hash: str = "now", machine: str = "m"
 ) -> EvidenceIndex:
     """Return an index of (case, solution, observation) rows; `differs` differs in every run."""
@@ -38,22 +38,25 @@ def evidence(
 
 
 def verdict(index: EvidenceIndex, solution: str = "TDO") -> Verdict:
+    """Return the verdict of the cell under a solution."""
     return index.cell(CellKey("e", "cpu", "s", solution)).verdict
 
 
-def test_blank_is_never_no() -> None:
-    assert verdict(evidence()) is Verdict.BLANK
+def test_a_cell_without_records_is_blank() -> None:
+    assert verdict(evidence_index()) is Verdict.BLANK
 
 
 def test_deterministic_needs_a_control_that_differed() -> None:
-    assert verdict(evidence(("c", "none", "differs"), ("c", "TDO", "equal"))) is Verdict.DETERMINISTIC
-    assert verdict(evidence(("c", "none", "equal"), ("c", "TDO", "equal"))) is Verdict.NOT_SHOWN
-    assert verdict(evidence(("c", "TDO", "equal"))) is Verdict.NOT_SHOWN
+    assert verdict(evidence_index(("c", "none", "differs"), ("c", "TDO", "equal"))) is Verdict.DETERMINISTIC
+    assert verdict(evidence_index(("c", "none", "equal"), ("c", "TDO", "equal"))) is Verdict.NOT_SHOWN
+    assert verdict(evidence_index(("c", "TDO", "equal"))) is Verdict.NOT_SHOWN
 
 
 @pytest.mark.parametrize(("runs", "text"), [(1, "too few runs"), (19, "too few runs"), (20, "deterministic")])
-def test_few_runs_are_called_few(runs: int, text: str) -> None:
-    cell = evidence(("c", "none", "differs"), ("c", "TDO", "equal"), runs=runs).cell(CellKey("e", "cpu", "s", "TDO"))
+def test_too_few_runs_have_a_verdict_of_their_own(runs: int, text: str) -> None:
+    cell = evidence_index(("c", "none", "differs"), ("c", "TDO", "equal"), runs=runs).cell(
+        CellKey("e", "cpu", "s", "TDO")
+    )
     assert (str(cell.verdict), cell.runs, cell.bound95) == (text, runs, bound95(runs))
 
 
@@ -63,29 +66,29 @@ def test_runs_of_several_cases_and_machines_count_together() -> None:
         for case in "ab"
         for solution, observation in (("none", "differs"), ("TDO", "equal"))
     ]
-    assert verdict(evidence(*cases, runs=10)) is Verdict.DETERMINISTIC
-    assert verdict(evidence(*cases, ("c", "none", "equal"), ("c", "TDO", "equal"), runs=9)) is Verdict.TOO_FEW
+    assert verdict(evidence_index(*cases, runs=10)) is Verdict.DETERMINISTIC
+    assert verdict(evidence_index(*cases, ("c", "none", "equal"), ("c", "TDO", "equal"), runs=9)) is Verdict.TOO_FEW
 
 
 def test_the_control_itself_is_never_called_deterministic() -> None:
-    assert verdict(evidence(("c", "none", "equal")), "none") is Verdict.NOT_SHOWN
+    assert verdict(evidence_index(("c", "none", "equal")), "none") is Verdict.NOT_SHOWN
 
 
 def test_the_control_of_another_case_proves_nothing() -> None:
-    index = evidence(("a", "none", "differs"), ("b", "none", "equal"), ("b", "TDO", "equal"))
+    index = evidence_index(("a", "none", "differs"), ("b", "none", "equal"), ("b", "TDO", "equal"))
     assert verdict(index) is Verdict.NOT_SHOWN
 
 
 def test_the_control_of_another_environment_or_device_proves_nothing() -> None:
     for other in ({"environment": "other"}, {"device": DeviceSummary("nvidia", "nvidia-h200")}):
         control = replace(RecordSummary("e", CPU, "s", "c", "m", "none", "now", "differs", 20, 20, 0.5), **other)
-        index = evidence(("c", "TDO", "equal"))
+        index = evidence_index(("c", "TDO", "equal"))
         index.add(control)
         assert verdict(index) is Verdict.NOT_SHOWN
 
 
 def test_the_control_of_another_machine_proves_nothing() -> None:
-    index = evidence(("c", "none", "differs"), machine="one")
+    index = evidence_index(("c", "none", "differs"), machine="one")
     index.add(RecordSummary("e", CPU, "s", "c", "two", "TDO", "now", "equal", 20, 0, 0.5))
     assert verdict(index) is Verdict.NOT_SHOWN
     index.add(RecordSummary("e", CPU, "s", "c", "two", "none", "now", "differs", 20, 20, 0.5))
@@ -93,12 +96,12 @@ def test_the_control_of_another_machine_proves_nothing() -> None:
 
 
 def test_one_case_that_differs_makes_the_cell_nondeterministic() -> None:
-    index = evidence(("a", "none", "differs"), ("a", "TDO", "equal"), ("b", "TDO", "differs"))
+    index = evidence_index(("a", "none", "differs"), ("a", "TDO", "equal"), ("b", "TDO", "differs"))
     assert verdict(index) is Verdict.NONDETERMINISTIC
 
 
 def test_a_record_that_differs_outweighs_an_equal_one_of_the_same_case() -> None:
-    assert verdict(evidence(("c", "TDO", "equal"), ("c", "TDO", "differs"))) is Verdict.NONDETERMINISTIC
+    assert verdict(evidence_index(("c", "TDO", "equal"), ("c", "TDO", "differs"))) is Verdict.NONDETERMINISTIC
 
 
 @pytest.mark.parametrize(
@@ -111,36 +114,36 @@ def test_a_record_that_differs_outweighs_an_equal_one_of_the_same_case() -> None
     ],
 )
 def test_the_verdict_of_runs_without_a_result(observation: str, expected: Verdict) -> None:
-    assert verdict(evidence(("c", "none", "differs"), ("c", "TDO", observation))) is expected
+    assert verdict(evidence_index(("c", "none", "differs"), ("c", "TDO", observation))) is expected
 
 
 def test_an_unsupported_case_does_not_stand_in_the_way_but_a_failed_one_does() -> None:
     base = [("a", "none", "differs"), ("a", "TDO", "equal")]
-    assert verdict(evidence(*base, ("b", "TDO", "unsupported"))) is Verdict.DETERMINISTIC
-    assert verdict(evidence(*base, ("b", "TDO", "crashed"))) is Verdict.FAILED
+    assert verdict(evidence_index(*base, ("b", "TDO", "unsupported"))) is Verdict.DETERMINISTIC
+    assert verdict(evidence_index(*base, ("b", "TDO", "crashed"))) is Verdict.FAILED
 
 
 def test_an_attempt_that_crashed_is_outweighed_by_one_that_ended() -> None:
-    index = evidence(("c", "none", "differs"), ("c", "TDO", "crashed"), ("c", "TDO", "equal"))
+    index = evidence_index(("c", "none", "differs"), ("c", "TDO", "crashed"), ("c", "TDO", "equal"))
     assert verdict(index) is Verdict.DETERMINISTIC
-    assert verdict(evidence(("c", "TDO", "crashed"), ("d", "TDO", "equal"))) is Verdict.FAILED
+    assert verdict(evidence_index(("c", "TDO", "crashed"), ("d", "TDO", "equal"))) is Verdict.FAILED
 
 
-def test_stale_only_where_nothing_current_is() -> None:
-    old = evidence(("c", "TDO", "differs"), case_hash="before")
+def test_a_cell_is_stale_only_without_current_records() -> None:
+    old = evidence_index(("c", "TDO", "differs"), case_hash="before")
     assert verdict(old) is Verdict.STALE
     old.add(RecordSummary("e", CPU, "s", "c", "m", "TDO", "now", "equal", 20, 0, 0.5))
     assert verdict(old) is Verdict.NOT_SHOWN
 
 
 def test_a_stale_control_proves_nothing() -> None:
-    index = evidence(("c", "none", "differs"), case_hash="before")
+    index = evidence_index(("c", "none", "differs"), case_hash="before")
     index.add(RecordSummary("e", CPU, "s", "c", "m", "TDO", "now", "equal", 20, 0, 0.5))
     assert verdict(index) is Verdict.NOT_SHOWN
 
 
-def test_numbers_rest_on_the_cases_whose_control_differed() -> None:
-    index = evidence(
+def test_runs_are_counted_of_cases_whose_control_differed() -> None:
+    index = evidence_index(
         ("a", "none", "differs"), ("a", "TDO", "equal"), ("b", "none", "equal"), ("b", "TDO", "equal"), runs=20
     )
     cell = index.cell(CellKey("e", "cpu", "s", "TDO"))
@@ -148,12 +151,12 @@ def test_numbers_rest_on_the_cases_whose_control_differed() -> None:
     assert cell.bound95 == bound95(20) == pytest.approx(1 - 0.05 ** (1 / 20))
 
 
-def test_no_bound_where_a_run_differed() -> None:
-    cell = evidence(("c", "none", "differs")).cell(CellKey("e", "cpu", "s", "none"))
+def test_a_cell_with_a_differing_run_has_no_probability_bound() -> None:
+    cell = evidence_index(("c", "none", "differs")).cell(CellKey("e", "cpu", "s", "none"))
     assert (cell.runs, cell.differed, cell.bound95) == (20, 20, None)
 
 
-def test_time_ratio_is_to_the_control_of_the_same_case() -> None:
+def test_the_time_ratio_is_relative_to_the_control_of_the_same_case() -> None:
     index = EvidenceIndex(CURRENT)
     for solution, seconds in (("none", 0.1), ("TDO", 0.25)):
         index.add(RecordSummary("e", CPU, "s", "c", "m", solution, "now", "equal", 20, 0, seconds))

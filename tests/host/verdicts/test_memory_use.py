@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from program_checks import program
+from program_checks import parsed_program
 
 from tfdet.verdicts.program_check import InstalledBuild, check_program
 from tfdet.verdicts.reachable_sources import SourceIndex
@@ -29,7 +29,8 @@ class Layer(nn.Module):
 
 
 @pytest.fixture(scope="module")
-def index(status: Status) -> SourceIndex:
+def empty_sources(status: Status) -> SourceIndex:
+    """Return the index by which calls of PyTorch are matched with sources of uninitialized memory."""
     naming = status.matrix.frameworks["torch"].naming
     assert naming
     return SourceIndex(
@@ -37,9 +38,11 @@ def index(status: Status) -> SourceIndex:
     )
 
 
-def reached(index: SourceIndex, folder: Path, lines: str) -> set[str]:
+def reached_allocations(empty_sources: SourceIndex, folder: Path, lines: str) -> set[str]:
     """Return "sure" where an allocation is reached, "may" where it may be reached."""
-    return {"may" if match.may else "sure" for match in index.match_program(program(folder, HEAD + lines))}
+    return {
+        "may" if match.may else "sure" for match in empty_sources.match_program(parsed_program(folder, HEAD + lines))
+    }
 
 
 @pytest.mark.parametrize("maker", ["torch.empty(3)", "torch.empty_like(y)", "torch.empty_strided((3,), (1,))"])
@@ -54,8 +57,10 @@ def reached(index: SourceIndex, folder: Path, lines: str) -> set[str]:
         "def f():\n  x = {}\n  init.normal_(x)\n  return x * 2",
     ],
 )  # fmt: skip
-def test_what_is_written_first_is_not_reached(index: SourceIndex, tmp_path: Path, lines: str, maker: str) -> None:
-    assert reached(index, tmp_path, "y = torch.ones(3)\n" + lines.format(maker)) == set()
+def test_memory_that_is_written_first_is_not_reported(
+    empty_sources: SourceIndex, tmp_path: Path, lines: str, maker: str
+) -> None:
+    assert reached_allocations(empty_sources, tmp_path, "y = torch.ones(3)\n" + lines.format(maker)) == set()
 
 
 @pytest.mark.parametrize(
@@ -68,16 +73,16 @@ def test_what_is_written_first_is_not_reached(index: SourceIndex, tmp_path: Path
 @pytest.mark.parametrize(
     "allocation", ["Parameter(torch.empty(3, 3))", "nn.Parameter(torch.empty((3, 3), device='cpu'))"]
 )
-def test_a_module_that_resets_its_parameters_is_not_reached(
-    index: SourceIndex, tmp_path: Path, allocation: str, reset: str
+def test_parameters_that_a_module_resets_are_not_reported(
+    empty_sources: SourceIndex, tmp_path: Path, allocation: str, reset: str
 ) -> None:
-    assert reached(index, tmp_path, MODULE.format(made=allocation, reset=reset)) == set()
+    assert reached_allocations(empty_sources, tmp_path, MODULE.format(made=allocation, reset=reset)) == set()
 
 
-def test_a_buffer_that_is_registered_is_followed(index: SourceIndex, tmp_path: Path) -> None:
+def test_a_registered_buffer_is_followed(empty_sources: SourceIndex, tmp_path: Path) -> None:
     text = "class L(nn.Module):\n  def __init__(self):\n    self.register_buffer('b', torch.empty(3))\n"
-    assert reached(index, tmp_path, text) == {"may"}
-    assert reached(index, tmp_path, text + "    self.b.zero_()\n") == set()
+    assert reached_allocations(empty_sources, tmp_path, text) == {"may"}
+    assert reached_allocations(empty_sources, tmp_path, text + "    self.b.zero_()\n") == set()
 
 
 @pytest.mark.parametrize(
@@ -86,8 +91,8 @@ def test_a_buffer_that_is_registered_is_followed(index: SourceIndex, tmp_path: P
      "torch.sum(torch.empty(3))", "x = torch.empty(3)\ny = x * 2\nx.fill_(0)", "x = torch.empty(3)\nx.add_(1)",
      "x = nn.Parameter(torch.empty(3))\ny = -x"],
 )  # fmt: skip
-def test_what_is_read_first_is_an_error(index: SourceIndex, tmp_path: Path, lines: str) -> None:
-    assert "sure" in reached(index, tmp_path, lines)
+def test_memory_that_is_read_first_is_an_error(empty_sources: SourceIndex, tmp_path: Path, lines: str) -> None:
+    assert "sure" in reached_allocations(empty_sources, tmp_path, lines)
 
 
 @pytest.mark.parametrize(
@@ -96,22 +101,22 @@ def test_what_is_read_first_is_an_error(index: SourceIndex, tmp_path: Path, line
      "x = [torch.empty(3) for _ in range(2)]", "x = torch.empty(3)\ndef g():\n  return x + 1",
      "a = b\na.weight = torch.empty(3)", "x, y = torch.empty(3), 1"],
 )  # fmt: skip
-def test_what_may_be_either_is_at_most_a_warning(index: SourceIndex, tmp_path: Path, lines: str) -> None:
-    assert reached(index, tmp_path, lines) == {"may"}
+def test_memory_that_may_be_read_first_is_a_warning(empty_sources: SourceIndex, tmp_path: Path, lines: str) -> None:
+    assert reached_allocations(empty_sources, tmp_path, lines) == {"may"}
 
 
 @pytest.mark.parametrize(("lines", "level"), [("y = torch.empty(3) + 1", "error"), ("f(torch.empty(3))", "warning")])
-def test_the_levels(status: Status, tmp_path: Path, lines: str, level: str) -> None:
+def test_the_level_of_each_finding(status: Status, tmp_path: Path, lines: str, level: str) -> None:
     build = InstalledBuild("torch", "2.13.0", "torch2.13", True)
-    findings = check_program(status, build, "cpu", program(tmp_path, HEAD + lines), set())
+    findings = check_program(status, build, "cpu", parsed_program(tmp_path, HEAD + lines), set())
     assert {finding.source: finding.level for finding in findings}["torch-empty"] == level
 
 
 @pytest.mark.parametrize(("use", "expected"), [("x.fill_(0)", set()), ("y = x + 1", {"sure"})])
 def test_an_allocation_by_a_star_import_is_followed(
-    index: SourceIndex, tmp_path: Path, use: str, expected: set[str]
+    empty_sources: SourceIndex, tmp_path: Path, use: str, expected: set[str]
 ) -> None:
-    assert reached(index, tmp_path, f"from torch import *\nx = empty(3)\n{use}") == expected
+    assert reached_allocations(empty_sources, tmp_path, f"from torch import *\nx = empty(3)\n{use}") == expected
 
 
 SIZES = ["3", "3, 4", "n, m", "len(y)", "*y.shape", "y.size(0)", "y.shape[0]", "2 * n"]
@@ -119,17 +124,22 @@ SIZES = ["3", "3, 4", "n, m", "len(y)", "*y.shape", "y.size(0)", "y.shape[0]", "
 
 @pytest.mark.parametrize("maker", ["torch.Tensor", "torch.FloatTensor"])
 @pytest.mark.parametrize("sizes", SIZES)
-def test_a_tensor_of_sizes_is_unwritten(index: SourceIndex, tmp_path: Path, maker: str, sizes: str) -> None:
-    assert reached(index, tmp_path, f"x = {maker}({sizes})\nz = x + 1") == {"sure"}
-    assert reached(index, tmp_path, f"x = {maker}({sizes})\nx.normal_()\nz = x + 1") == set()
+def test_torch_tensor_class_with_sizes_is_uninitialized(
+    empty_sources: SourceIndex, tmp_path: Path, maker: str, sizes: str
+) -> None:
+    assert reached_allocations(empty_sources, tmp_path, f"x = {maker}({sizes})\nz = x + 1") == {"sure"}
+    assert reached_allocations(empty_sources, tmp_path, f"x = {maker}({sizes})\nx.normal_()\nz = x + 1") == set()
 
 
 @pytest.mark.parametrize("values", ["", "[1, 2]", "rows", "np.ones(3)", "x * y", "f(3)", "2.5"])
-def test_a_tensor_of_values_is_not(index: SourceIndex, tmp_path: Path, values: str) -> None:
-    assert reached(index, tmp_path, f"z = torch.Tensor({values}) + 1") == set()
+def test_torch_tensor_class_with_values_is_initialized(empty_sources: SourceIndex, tmp_path: Path, values: str) -> None:
+    assert reached_allocations(empty_sources, tmp_path, f"z = torch.Tensor({values}) + 1") == set()
 
 
-def test_a_parameter_of_sizes_is_followed_to_its_initializer(index: SourceIndex, tmp_path: Path) -> None:
+def test_a_parameter_of_sizes_is_followed_to_its_initializer(empty_sources: SourceIndex, tmp_path: Path) -> None:
     allocation = "Parameter(torch.Tensor(3, 3))"
-    assert reached(index, tmp_path, MODULE.format(made=allocation, reset="init.ones_(self.weight)")) == set()
-    assert reached(index, tmp_path, MODULE.format(made=allocation, reset="pass")) == {"may"}
+    assert (
+        reached_allocations(empty_sources, tmp_path, MODULE.format(made=allocation, reset="init.ones_(self.weight)"))
+        == set()
+    )
+    assert reached_allocations(empty_sources, tmp_path, MODULE.format(made=allocation, reset="pass")) == {"may"}

@@ -43,14 +43,15 @@ def model(x, indices):
 BUILD = InstalledBuild("tensorflow", "2.21.0", "tf2.21", True)
 
 
-def program(tmp_path: Path, more_lines: str = "") -> Path:
+def write_program(tmp_path: Path, more_lines: str = "") -> Path:
+    """Write PROGRAM with more lines to train.py; return its path."""
     path = tmp_path / "train.py"
     path.write_text(PROGRAM.format(more=more_lines), "utf-8")
     return path
 
 
-def test_calls_are_named_as_their_documentation_has_them(status: Status, tmp_path: Path) -> None:
-    parsed = parse_programs([program(tmp_path, 'os.environ["TF_DETERMINISTIC_OPS"] = "1"')])
+def test_calls_have_their_documented_names(status: Status, tmp_path: Path) -> None:
+    parsed = parse_programs([write_program(tmp_path, 'os.environ["TF_DETERMINISTIC_OPS"] = "1"')])
     naming = status.matrix.frameworks["tensorflow"].naming
     assert naming and calls_of(naming, parsed) == [
         "tf.nn.bias_add", "tf.math.bincount", "tf.raw_ops.AdjustContrastv2", "tf.keras.layers.Conv2D",
@@ -72,8 +73,8 @@ def test_an_installation_is_matched_by_its_packages_and_version(status: Status) 
     assert match_builds(status.matrix, {"tensorflow": "9.9.9"}) == []
 
 
-def test_what_a_program_calls_and_nothing_settles_is_an_error(status: Status, tmp_path: Path) -> None:
-    text = parse_programs([program(tmp_path)])
+def test_a_reached_source_without_solution_is_an_error(status: Status, tmp_path: Path) -> None:
+    text = parse_programs([write_program(tmp_path)])
     findings = check_program(status, BUILD, "gpu", text, find_enabled_solutions(status.matrix, text, []))
     by_source = {finding.source: finding for finding in reversed(findings)}
     assert {"bias-add-backprop", "bincount", "adjust-contrast", "cudnn-conv-backprop-filter"} <= set(by_source)
@@ -85,21 +86,21 @@ def test_what_a_program_calls_and_nothing_settles_is_an_error(status: Status, tm
 @pytest.mark.parametrize(
     ("more_lines", "named"), [("", ["TEOD"]), ("tf.config.experimental.enable_op_determinism()", [])]
 )
-def test_a_solution_that_is_in_effect_settles(
+def test_a_solution_in_effect_removes_the_error(
     status: Status, tmp_path: Path, more_lines: str, named: list[str]
 ) -> None:
-    text = parse_programs([program(tmp_path, more_lines)])
+    text = parse_programs([write_program(tmp_path, more_lines)])
     on = find_enabled_solutions(status.matrix, text, named)
     assert {"TEOD", "TDO"} <= on, "and what it includes"
     by_source = {finding.source: finding.level for finding in check_program(status, BUILD, "gpu", text, on)}
     assert by_source["bias-add-backprop"] == "note"
 
 
-def test_an_environment_variable_settles_only_where_it_helps(status: Status, tmp_path: Path) -> None:
-    text = parse_programs([program(tmp_path, 'os.environ["TF_DETERMINISTIC_OPS"] = "1"')])
+def test_an_environment_variable_removes_the_error_only_where_it_helps(status: Status, tmp_path: Path) -> None:
+    text = parse_programs([write_program(tmp_path, 'os.environ["TF_DETERMINISTIC_OPS"] = "1"')])
     assert "TDO" in find_enabled_solutions(status.matrix, text, [])
     assert "TDO" not in find_enabled_solutions(
-        status.matrix, parse_programs([program(tmp_path, 'os.environ["TF_DETERMINISTIC_OPS"] = "0"')]), []
+        status.matrix, parse_programs([write_program(tmp_path, 'os.environ["TF_DETERMINISTIC_OPS"] = "0"')]), []
     )
 
 
@@ -123,10 +124,10 @@ def test_unlisted_kernels_are_reported_only_for_gpus_and_without_a_program(
     monkeypatch.setattr(program_check, "_unlisted", lambda *_: [finding])
     assert finding in check_program(status, BUILD, "gpu", None, set())
     assert finding not in check_program(status, BUILD, "cpu", None, set())
-    assert finding not in check_program(status, BUILD, "gpu", parse_programs([program(tmp_path)]), set())
+    assert finding not in check_program(status, BUILD, "gpu", parse_programs([write_program(tmp_path)]), set())
 
 
-def test_nothing_is_settled_by_what_was_seen_to_differ(status: Status) -> None:
+def test_a_solution_that_was_measured_to_differ_has_no_effect(status: Status) -> None:
     """A claim that a measurement contradicts has no effect."""
     for finding in check_program(status, BUILD, "gpu", None, set()):
         for solution in finding.settled_by:
@@ -146,10 +147,10 @@ def sarif() -> jsonschema.Draft4Validator:
     return jsonschema.Draft4Validator(schema)
 
 
-def test_sarif_is_what_its_schema_wants(status: Status, tmp_path: Path, sarif: jsonschema.Draft4Validator) -> None:
+def test_sarif_output_is_valid_by_its_schema(status: Status, tmp_path: Path, sarif: jsonschema.Draft4Validator) -> None:
     folder = tmp_path / "a b#c%20é"
     folder.mkdir()
-    text = parse_programs([program(folder)])
+    text = parse_programs([write_program(folder)])
     findings = check_program(status, BUILD, "gpu", text, set())
     for by_build in ({BUILD: findings}, {BUILD: check_program(status, BUILD, "gpu", None, set())}, {BUILD: []}):
         sarif.validate(json.loads(json.dumps(as_sarif(by_build))))
@@ -169,7 +170,7 @@ def test_junit_escapes_untrusted_text() -> None:
 
 
 @pytest.fixture
-def python(tmp_path: Path) -> Path:
+def fake_python(tmp_path: Path) -> Path:
     """Return a Python with TensorFlow, NumPy, and the leftover of an interrupted pip."""
     folder = tmp_path / "packages"
     for name, version in (("tensorflow_cpu", "2.21.0"), ("numpy", "2.0")):
@@ -226,7 +227,7 @@ def test_a_star_import_is_followed(status: Status, tmp_path: Path, text: str, li
     assert [call.line for finding in findings if finding.source == "bincount" for call in finding.calls] == lines
 
 
-def test_what_another_run_may_get_otherwise_is_a_warning(status: Status, tmp_path: Path) -> None:
+def test_values_that_differ_from_run_to_run_are_warnings(status: Status, tmp_path: Path) -> None:
     path = tmp_path / "train.py"
     lines = ["import tensorflow as tf, os", "a = list(set(x))", "b = os.listdir(d)  # tfdet: ignore[unsorted-listing]"]
     path.write_text("\n".join(lines))
@@ -253,7 +254,7 @@ def test_each_rule_has_a_place_on_its_page(status: Status, tmp_path: Path) -> No
     assert op.as_json()["page"] == op.page
 
 
-def test_a_comment_in_a_notebook_is_of_its_cell(status: Status, tmp_path: Path) -> None:
+def test_a_comment_in_a_notebook_ignores_a_rule_in_its_cell(status: Status, tmp_path: Path) -> None:
     path, call = tmp_path / "train.ipynb", "tf.math.bincount(x, weights=w)"
     ignored = f"{call}  # tfdet: ignore[bincount]"
     lines = ["import tensorflow as tf", ignored, f"%time 1\n{ignored}", call]
@@ -264,30 +265,31 @@ def test_a_comment_in_a_notebook_is_of_its_cell(status: Status, tmp_path: Path) 
     assert (error.source, [call.place for call in error.calls]) == ("bincount", [(str(path), 1, 4)])
 
 
-def test_packages_are_read_without_importing_them(python: Path) -> None:
-    assert installed_versions(str(python)) == {"tensorflow-cpu": "2.21.0", "numpy": "2.0"}
+def test_packages_are_read_without_importing_them(fake_python: Path) -> None:
+    assert installed_versions(str(fake_python)) == {"tensorflow-cpu": "2.21.0", "numpy": "2.0"}
 
 
-def tfdet(*words: str | Path) -> subprocess.CompletedProcess[str]:
+def run_check(*words: str | Path) -> subprocess.CompletedProcess[str]:
+    """Run `tfdet check`."""
     return subprocess.run([sys.executable, "-m", "tfdet", "check", *map(str, words)], capture_output=True, text=True)
 
 
 @weekly.on_day(5)
-def test_exit_codes_and_json(python: Path, tmp_path: Path) -> None:
-    train = program(tmp_path)
-    done = tfdet("--python", python, train, "--json")
+def test_exit_codes_and_json(fake_python: Path, tmp_path: Path) -> None:
+    train = write_program(tmp_path)
+    done = run_check("--python", fake_python, train, "--json")
     assert done.returncode == 1, done.stderr
     (build,) = json.loads(done.stdout)
     assert (build["environment"], build["same_version"]) == ("tf2.21", True)
     assert {"level": "error", "source": "bincount"}.items() <= {
         key: entry[key] for entry in build["findings"] if entry["source"] == "bincount" for key in ("level", "source")
     }.items()
-    assert "[bincount]\n" in tfdet("--python", python, train).stdout
-    assert tfdet("--python", python, train, "--assume-solution", "TEOD").returncode == 0
-    assert tfdet("--python", tmp_path / "nothing").returncode == 2
-    assert tfdet("--json", "--sarif", "--python", python).returncode == 2
+    assert "[bincount]\n" in run_check("--python", fake_python, train).stdout
+    assert run_check("--python", fake_python, train, "--assume-solution", "TEOD").returncode == 0
+    assert run_check("--python", tmp_path / "nothing").returncode == 2
+    assert run_check("--json", "--sarif", "--python", fake_python).returncode == 2
 
-    sarif = json.loads(tfdet("--python", python, train, "--sarif").stdout)
+    sarif = json.loads(run_check("--python", fake_python, train, "--sarif").stdout)
     (run,) = sarif["runs"]
     rules = {rule["id"] for rule in run["tool"]["driver"]["rules"]}
     assert sarif["version"] == "2.1.0" and {result["ruleId"] for result in run["results"]} == rules
@@ -296,6 +298,6 @@ def test_exit_codes_and_json(python: Path, tmp_path: Path) -> None:
     ]
     assert location == {"artifactLocation": {"uri": str(train)}, "region": {"startLine": 10}}
 
-    junit = ElementTree.fromstring(tfdet("--python", python, train, "--junit").stdout)
+    junit = ElementTree.fromstring(run_check("--python", fake_python, train, "--junit").stdout)
     (suite,) = junit
     assert int(suite.get("failures", "0")) == len(suite.findall("testcase/failure")) > 0

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from program_checks import program
+from program_checks import parsed_program
 
 from tfdet.base.errors import DataError
 from tfdet.publish.check_reports import as_sarif
@@ -20,6 +20,7 @@ BUILD = InstalledBuild("tensorflow", "2.21.0", "tf2.21", exact_version=True)
 
 
 def notebook(folder: Path, *cells: Any, **metadata: Any) -> Path:
+    """Write a notebook with a Markdown cell and these code cells; return its path."""
     path = folder / "a.ipynb"
     listed = [{"cell_type": "markdown", "source": "# import torch"}]
     listed += [{"cell_type": "code", "source": cell} for cell in cells]
@@ -27,13 +28,15 @@ def notebook(folder: Path, *cells: Any, **metadata: Any) -> Path:
     return path
 
 
-def test_names_hold_for_what_they_are_set_to(tmp_path: Path) -> None:
-    parsed = program(tmp_path, "import tensorflow as tf\nK = tf.keras\nL = K.layers\nL.Dense(3)\nx = 1\nx.y()\n")
+def test_names_resolve_to_their_last_assignment(tmp_path: Path) -> None:
+    parsed = parsed_program(tmp_path, "import tensorflow as tf\nK = tf.keras\nL = K.layers\nL.Dense(3)\nx = 1\nx.y()\n")
     assert [(call.name, call.line) for call in parsed.calls_and_settings] == [("tensorflow.keras.layers.Dense", 4)]
 
 
-def test_arguments_are_those_that_the_text_tells(tmp_path: Path) -> None:
-    (call,) = program(tmp_path, "import a\na.f(-1, True, x, a.B, a.g(), [1], key='k', **more)").calls_and_settings[:1]
+def test_literal_arguments_are_read(tmp_path: Path) -> None:
+    (call,) = parsed_program(
+        tmp_path, "import a\na.f(-1, True, x, a.B, a.g(), [1], key='k', **more)"
+    ).calls_and_settings[:1]
     assert [(argument.value, argument.name, argument.known) for argument in call.positional] == [
         (-1, "", True), (True, "", True), (None, "", False),
         (None, "a.B", True), (None, "a.g()", True), (None, "[]", True),
@@ -66,7 +69,7 @@ def test_the_cells_of_a_notebook_are_read(tmp_path: Path) -> None:
         ("[" * 100_000, "a.ipynb"),
     ],
 )
-def test_what_is_no_notebook_of_python_is_refused(tmp_path: Path, text: str, message: str) -> None:
+def test_an_invalid_notebook_is_refused(tmp_path: Path, text: str, message: str) -> None:
     path = tmp_path / "a.ipynb"
     path.write_text(text, "utf-8")
     with pytest.raises(DataError, match=message) as caught:
@@ -74,7 +77,7 @@ def test_what_is_no_notebook_of_python_is_refused(tmp_path: Path, text: str, mes
     assert caught.value.advice
 
 
-def test_a_line_of_a_cell_is_no_line_of_the_file() -> None:
+def test_lines_of_a_notebook_are_counted_within_cells() -> None:
     by_build = {BUILD: [ProgramFinding("error", "a", "b", calls=(Call("tf.x", "a.ipynb", line=2, cell=3),))]}
     (location,) = as_sarif(by_build)["runs"][0]["results"][0]["locations"]
     assert "region" not in location["physicalLocation"]
@@ -84,13 +87,13 @@ def test_a_line_of_a_cell_is_no_line_of_the_file() -> None:
 @pytest.mark.parametrize(
     "text", ["x = " + "1+" * 20_000 + "1", "x = " + "-" * 30_000 + "1", "x = " + "a." * 100_000 + "a"]
 )
-def test_what_is_nested_too_deeply_is_refused(tmp_path: Path, text: str) -> None:
+def test_a_program_nested_too_deeply_is_refused(tmp_path: Path, text: str) -> None:
     with pytest.raises(DataError, match=r"train\.py.*nested too deeply") as caught:
-        program(tmp_path, text)
+        parsed_program(tmp_path, text)
     assert caught.value.advice
 
 
-def test_a_name_that_is_no_text_is_an_address_in_sarif(tmp_path: Path) -> None:
+def test_a_file_name_that_is_not_utf8_is_a_uri_in_sarif(tmp_path: Path) -> None:
     name = os.fsdecode(b"sur\xff.py")
     by_build = {BUILD: [ProgramFinding("error", "a", "b", calls=(Call("tf.x", name, line=1),))]}
     (location,) = as_sarif(by_build)["runs"][0]["results"][0]["locations"]

@@ -20,11 +20,12 @@ LEFT_IN_MEMORY = {"torch-empty-like", "torch-new-empty"}
 
 
 def key_of(record: FastRecord) -> _Key:
+    """Return what identifies a case: (environment, source, case, solution)."""
     return (record.environment, record.source, record.case, record.solution)
 
 
 @pytest.fixture(scope="module")
-def of_gpus(checkout: Project) -> list[FastRecord]:
+def gpu_records(checkout: Project) -> list[FastRecord]:
     """Return records of all schedules and GPUs, of earlier forms of a case, too."""
 
     def read() -> Iterator[FastRecord]:
@@ -36,19 +37,19 @@ def of_gpus(checkout: Project) -> list[FastRecord]:
     return list(read())
 
 
-def test_nothing_that_any_record_saw_differ_is_proved(of_gpus: list[FastRecord]) -> None:
-    proved = {key_of(record) for record in of_gpus if record.proof and record.proof.is_proved}
-    differed = {key_of(record) for record in of_gpus if record.differed}
+def test_no_case_that_ever_differed_is_proved(gpu_records: list[FastRecord]) -> None:
+    proved = {key_of(record) for record in gpu_records if record.proof and record.proof.is_proved}
+    differed = {key_of(record) for record in gpu_records if record.differed}
     assert len(proved) > 100
     assert len(differed) > 1000
     assert sorted(proved & differed) == []
 
 
-def test_runs_differ_although_all_is_proved_only_where_no_kernel_decides(of_gpus: list[FastRecord]) -> None:
+def test_runs_differ_although_all_is_proved_only_where_no_kernel_decides(gpu_records: list[FastRecord]) -> None:
     """Any other such case would show a defect of the prover."""
     unproved = {
         record.source
-        for record in of_gpus
+        for record in gpu_records
         if record.proof and "runs_differ" in {why.reason for why in record.proof.host}
     }
     assert unproved == SEEDED_BY_THE_HOST | LEFT_IN_MEMORY

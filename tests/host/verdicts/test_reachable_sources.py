@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Literal
 
 import pytest
-from program_checks import certain_sources, matched_sources, possible_sources, program
+from program_checks import certain_sources, matched_sources, parsed_program, possible_sources
 
 from tfdet.verdicts.program_check import InstalledBuild, check_program
 from tfdet.verdicts.status import Status
@@ -37,23 +37,24 @@ TENSORFLOW = "import tensorflow as tf\nimport tensorflow.compat.v1 as tf1\n"
         ("torch.div(x, y, rounding_mode='floor')", "div-floor-rounding"),
     ],
 )
-def test_pytorch_ops_are_known_by_every_name(status: Status, tmp_path: Path, line: str, source: str) -> None:
-    sources = certain_sources(status.matrix, "torch", program(tmp_path, TORCH + line))
+def test_pytorch_ops_are_matched_by_each_of_their_names(status: Status, tmp_path: Path, line: str, source: str) -> None:
+    sources = certain_sources(status.matrix, "torch", parsed_program(tmp_path, TORCH + line))
     assert sources == {f"torch-{source}"}
 
 
-def test_a_variant_that_no_argument_tells_is_a_question(status: Status, tmp_path: Path) -> None:
-    parsed = program(tmp_path, TORCH + "torch.addmm(x, y, z)")
+def test_a_variant_that_depends_on_unknown_arguments_is_possible(status: Status, tmp_path: Path) -> None:
+    parsed = parsed_program(tmp_path, TORCH + "torch.addmm(x, y, z)")
     assert certain_sources(status.matrix, "torch", parsed) == {"torch-addmm"}
     assert possible_sources(status.matrix, "torch", parsed) == {"torch-addmm-decomposed"}
-    assert possible_sources(status.matrix, "torch", program(tmp_path, TORCH + "FF.interpolate(x, mode=mode)")) >= {
+    parsed = parsed_program(tmp_path, TORCH + "FF.interpolate(x, mode=mode)")
+    assert possible_sources(status.matrix, "torch", parsed) >= {
         "torch-nn-functional-interpolate-bilinear", "torch-nn-functional-interpolate-nearest",
     }  # fmt: skip
 
 
-def test_a_method_is_one_of_an_object_that_may_be_any(status: Status, tmp_path: Path) -> None:
+def test_a_method_of_an_object_of_unknown_type_is_possible(status: Status, tmp_path: Path) -> None:
     text = TORCH + "def f(x, y):\n  x.index_add_(0, y, x)\n  (x + y).cumsum(0)\n  x.scatter_reduce(0, y, x, 'sum')\n"
-    parsed = program(tmp_path, text)
+    parsed = parsed_program(tmp_path, text)
     assert certain_sources(status.matrix, "torch", parsed) == set()
     assert possible_sources(status.matrix, "torch", parsed) == {
         "torch-index-add",
@@ -72,31 +73,31 @@ def test_a_method_is_one_of_an_object_that_may_be_any(status: Status, tmp_path: 
         "' '.split()\n[1].index_add(2)",
     ],
 )
-def test_what_another_library_made_has_none_of_its_methods(status: Status, tmp_path: Path, lines: str) -> None:
-    assert matched_sources(status.matrix, "torch", program(tmp_path, TORCH + lines)) == []
+def test_methods_of_objects_of_other_libraries_are_not_matched(status: Status, tmp_path: Path, lines: str) -> None:
+    assert matched_sources(status.matrix, "torch", parsed_program(tmp_path, TORCH + lines)) == []
 
 
 @pytest.mark.parametrize(
     "line", ["for a in x: pass", "[a for a in x]", "with x as a: pass", "def f(a): pass", "a, b = x"]
 )
-def test_a_name_that_may_be_another_thing_too_may_be_any(status: Status, tmp_path: Path, line: str) -> None:
-    parsed = program(tmp_path, TORCH + f"a = np.zeros(3)\n{line}\na.cumsum(0)")
+def test_a_reassigned_name_has_an_unknown_type(status: Status, tmp_path: Path, line: str) -> None:
+    parsed = parsed_program(tmp_path, TORCH + f"a = np.zeros(3)\n{line}\na.cumsum(0)")
     assert possible_sources(status.matrix, "torch", parsed) == {"torch-cumsum"}
 
 
-def test_an_object_that_comes_from_far_may_be_any(status: Status, tmp_path: Path) -> None:
+def test_an_object_after_many_assignments_has_an_unknown_type(status: Status, tmp_path: Path) -> None:
     lines = "a0 = np.zeros(3)\n" + "".join(f"a{i} = a{i - 1}.b\n" for i in range(1, 50))
-    parsed = program(tmp_path, TORCH + lines + "a9.cumsum(0)\na49.cumsum(0)")
+    parsed = parsed_program(tmp_path, TORCH + lines + "a9.cumsum(0)\na49.cumsum(0)")
     assert [match.call.line for match in matched_sources(status.matrix, "torch", parsed)] == [56]
 
 
-def test_methods_are_told_only_where_the_framework_is_imported(status: Status, tmp_path: Path) -> None:
-    assert matched_sources(status.matrix, "torch", program(tmp_path, "def f(x):\n  x.index_add_(0, 1, 2)")) == []
+def test_methods_are_matched_only_where_the_framework_is_imported(status: Status, tmp_path: Path) -> None:
+    assert matched_sources(status.matrix, "torch", parsed_program(tmp_path, "def f(x):\n  x.index_add_(0, 1, 2)")) == []
 
 
-def test_jax_has_names_too(status: Status, tmp_path: Path) -> None:
+def test_jax_ops_are_matched(status: Status, tmp_path: Path) -> None:
     text = "import jax, jax.numpy as jnp\ndef f(x):\n  x.at[0].add(1)\n  jnp.cumsum(x)\n  jax.ops.segment_sum(x, x)\n"
-    parsed = program(tmp_path, text + "  x.sum()\n  x.at[0].get()\n")
+    parsed = parsed_program(tmp_path, text + "  x.sum()\n  x.at[0].get()\n")
     assert certain_sources(status.matrix, "jax", parsed) == {"jax-scatter-add", "jax-cumsum", "jax-segment-sum"}
     assert possible_sources(status.matrix, "jax", parsed) == {"jax-reduce-sum"}
 
@@ -123,8 +124,10 @@ def test_jax_has_names_too(status: Status, tmp_path: Path) -> None:
         ("tf.raw_ops.GatherV2(params=x)", {"gather-backprop"}),
     ],
 )
-def test_tensorflow_ops_are_known_by_every_name(status: Status, tmp_path: Path, line: str, sources: set[str]) -> None:
-    assert certain_sources(status.matrix, "tensorflow", program(tmp_path, TENSORFLOW + line)) == sources
+def test_tensorflow_ops_are_matched_by_each_of_their_names(
+    status: Status, tmp_path: Path, line: str, sources: set[str]
+) -> None:
+    assert certain_sources(status.matrix, "tensorflow", parsed_program(tmp_path, TENSORFLOW + line)) == sources
 
 
 @pytest.mark.parametrize(
@@ -141,7 +144,7 @@ def test_tensorflow_ops_are_known_by_every_name(status: Status, tmp_path: Path, 
     ],
 )
 def test_calls_that_do_not_reach_a_source_are_not_reported(status: Status, tmp_path: Path, line: str) -> None:
-    assert matched_sources(status.matrix, "tensorflow", program(tmp_path, TENSORFLOW + line)) == []
+    assert matched_sources(status.matrix, "tensorflow", parsed_program(tmp_path, TENSORFLOW + line)) == []
 
 
 @pytest.mark.parametrize(
@@ -160,8 +163,10 @@ def test_calls_that_do_not_reach_a_source_are_not_reported(status: Status, tmp_p
         ("x.map(f, tf.data.AUTOTUNE)", "", {"dataset-map-graph-seed", "tf-data-parallel-map"}),
     ],
 )
-def test_arguments_tell(status: Status, tmp_path: Path, line: str, certain: str, open_to: set[str]) -> None:
-    parsed = program(tmp_path, TENSORFLOW + line)
+def test_arguments_decide_which_source_is_reached(
+    status: Status, tmp_path: Path, line: str, certain: str, open_to: set[str]
+) -> None:
+    parsed = parsed_program(tmp_path, TENSORFLOW + line)
     assert certain_sources(status.matrix, "tensorflow", parsed) == ({certain} if certain else set())
     assert possible_sources(status.matrix, "tensorflow", parsed) == open_to
 
@@ -169,25 +174,27 @@ def test_arguments_tell(status: Status, tmp_path: Path, line: str, certain: str,
 def test_a_call_with_an_unknown_argument_is_a_warning(status: Status, tmp_path: Path) -> None:
     build = InstalledBuild("tensorflow", "2.21.0", "tf2.21", True)
     lines = "tf.image.resize(x, [8, 8])\ntf.image.resize(x, [8, 8], method=m)\n"
-    findings = check_program(status, build, "gpu", program(tmp_path, TENSORFLOW + lines), set())
+    findings = check_program(status, build, "gpu", parsed_program(tmp_path, TENSORFLOW + lines), set())
     assert [(finding.level, finding.source, [call.line for call in finding.calls]) for finding in findings] == [
         ("error", "resize-bilinear-backprop", [3]),
         ("warning", "resize-bilinear-backprop", [4]),
         ("warning", "resize-nearest-backprop", [4]),
     ]
-    settled = check_program(status, build, "gpu", program(tmp_path, TENSORFLOW + lines), {"TEOD"})
+    settled = check_program(status, build, "gpu", parsed_program(tmp_path, TENSORFLOW + lines), {"TEOD"})
     assert {finding.level for finding in settled} == {"note"}
 
 
-def test_names_of_which_nothing_is_known_are_reported(status: Status, tmp_path: Path) -> None:
+def test_unknown_names_of_a_framework_are_reported(status: Status, tmp_path: Path) -> None:
     build = InstalledBuild("jax", "0.11.2", "jax0.11", True)
-    (finding,) = check_program(status, build, "gpu", program(tmp_path, "import jax\njax.jit(f)\njax.grad(f)"), set())
+    (finding,) = check_program(
+        status, build, "gpu", parsed_program(tmp_path, "import jax\njax.jit(f)\njax.grad(f)"), set()
+    )
     assert finding.level == "warning" and "2 of 2 called names" in finding.text and "jax.jit, jax.grad" in finding.text
-    (finding,) = check_program(status, build, "gpu", program(tmp_path, "import torch\ntorch.bmm(x, y)"), set())
+    (finding,) = check_program(status, build, "gpu", parsed_program(tmp_path, "import torch\ntorch.bmm(x, y)"), set())
     assert finding.level == "note" and "nothing of JAX" in finding.text
     text = "import torch\nimport os\nos.getcwd()\ntorch.use_deterministic_algorithms(False)"
     build = InstalledBuild("torch", "2.13.0", "torch2.13", True)
-    assert check_program(status, build, "cpu", program(tmp_path, text), set()) == [], "a switch is no stranger"
+    assert check_program(status, build, "cpu", parsed_program(tmp_path, text), set()) == [], "a switch is no stranger"
 
 
 @pytest.mark.parametrize(
@@ -202,18 +209,18 @@ def test_names_of_which_nothing_is_known_are_reported(status: Status, tmp_path: 
         ("m.compile(loss=loss)", set()),
     ],
 )
-def test_a_loss_is_known_by_its_name_as_text(status: Status, tmp_path: Path, line: str, sources: set[str]) -> None:
-    parsed = program(tmp_path, TENSORFLOW + line)
+def test_a_loss_named_by_a_string_is_matched(status: Status, tmp_path: Path, line: str, sources: set[str]) -> None:
+    parsed = parsed_program(tmp_path, TENSORFLOW + line)
     assert certain_sources(status.matrix, "tensorflow", parsed) == sources
 
 
-def test_a_loss_that_depends_on_what_it_is_given_is_a_question(status: Status, tmp_path: Path) -> None:
-    parsed = program(tmp_path, TENSORFLOW + "m.compile(loss='categorical_crossentropy')")
+def test_a_loss_that_depends_on_its_arguments_is_possible(status: Status, tmp_path: Path) -> None:
+    parsed = parsed_program(tmp_path, TENSORFLOW + "m.compile(loss='categorical_crossentropy')")
     assert possible_sources(status.matrix, "tensorflow", parsed) == {"softmax-xent"}
 
 
-def test_a_member_by_its_name_as_text_is_that_member(status: Status, tmp_path: Path) -> None:
-    parsed = program(
+def test_getattr_with_a_literal_name_is_matched(status: Status, tmp_path: Path) -> None:
+    parsed = parsed_program(
         tmp_path, TORCH + "layer = getattr(nn, 'LSTM')(3, 4)\ngetattr(nn, kind)(3)\ngetattr(x, 'Conv2d')(3)"
     )
     assert certain_sources(status.matrix, "torch", parsed) == {"torch-cudnn-rnn"}
@@ -223,7 +230,7 @@ def test_a_member_by_its_name_as_text_is_that_member(status: Status, tmp_path: P
 def test_recurrent_layers_may_differ_on_a_gpu(
     status: Status, tmp_path: Path, device: Literal["cpu", "gpu"], levels: list[str]
 ) -> None:
-    text = program(tmp_path, TORCH + "nn.LSTM(3, 4)\nnn.LSTMCell(3, 4)")
+    text = parsed_program(tmp_path, TORCH + "nn.LSTM(3, 4)\nnn.LSTMCell(3, 4)")
     findings = check_program(status, InstalledBuild("torch", "2.13.0", "torch2.13", True), device, text, set())
     assert [
         (finding.level, [call.line for call in finding.calls])

@@ -20,7 +20,8 @@ from tfdet.base.errors import ExitCode
 from tfdet.base.paths import Project
 
 
-def tfdet(project: Project, *arguments: str | Path) -> subprocess.CompletedProcess[str]:
+def run_tfdet(project: Project, *arguments: str | Path) -> subprocess.CompletedProcess[str]:
+    """Run `python -m tfdet` on the project."""
     return subprocess.run(
         [sys.executable, "-m", "tfdet", *map(str, arguments)],
         cwd=project.root,
@@ -32,50 +33,51 @@ def tfdet(project: Project, *arguments: str | Path) -> subprocess.CompletedProce
 
 
 def first_record(project: Project) -> Path:
+    """Return the first of the project's files of CPU records."""
     return next(iter(sorted(project.evidence.glob("cpu/*.jsonl"))))
 
 
-def test_red_when_a_record_is_changed(copy: Project) -> None:
+def test_check_fails_when_a_record_is_changed(copy: Project) -> None:
     path = first_record(copy)
     path.write_text(path.read_text().replace('"observation":"equal"', '"observation":"differs"', 1))
-    done = tfdet(copy, "status", "--check")
+    done = run_tfdet(copy, "status", "--check")
     assert done.returncode == ExitCode.USAGE
     assert f"{path.name}:" in done.stderr
     assert "checksum" in done.stderr
 
 
-def test_red_when_a_record_is_removed(copy: Project) -> None:
+def test_check_fails_when_a_record_is_removed(copy: Project) -> None:
     path = first_record(copy)
     path.write_text("".join(path.read_text().splitlines(keepends=True)[1:]))
-    assert tfdet(copy, "status", "--check").returncode == ExitCode.CONTRADICTED
+    assert run_tfdet(copy, "status", "--check").returncode == ExitCode.CONTRADICTED
 
 
-def test_red_when_a_claim_is_changed(copy: Project) -> None:
+def test_check_fails_when_a_claim_is_changed(copy: Project) -> None:
     path = copy.matrix / "sources" / "tensorflow" / "bias-add-backprop.toml"
     path.write_text(path.read_text().replace('solutions = ["TDP"]', 'solutions = ["TCD"]', 1))
-    assert tfdet(copy, "status", "--check").returncode == ExitCode.CONTRADICTED
+    assert run_tfdet(copy, "status", "--check").returncode == ExitCode.CONTRADICTED
 
 
-def test_red_when_a_cell_is_changed(copy: Project) -> None:
+def test_check_fails_when_a_cell_is_changed(copy: Project) -> None:
     path = copy.root / "docs" / "reference" / "status" / "cpu.md"
     text = path.read_text()
     changed = re.sub(r"✗ \d+/\d+", "✓ 0/60", text, count=1)
     assert changed != text
     path.write_text(changed)
-    done = tfdet(copy, "status", "--check")
+    done = run_tfdet(copy, "status", "--check")
     assert done.returncode == ExitCode.CONTRADICTED
     assert "cpu.md" in done.stderr
     assert "--write" in done.stderr
 
 
-def test_red_when_the_evidence_contradicts_a_claim(copy: Project) -> None:
+def test_check_fails_when_the_evidence_contradicts_a_claim(copy: Project) -> None:
     path = copy.matrix / "sources" / "tensorflow" / "crop-and-resize-backprop.toml"
     text = path.read_text()
     claim = re.search(r'stock = ">=2.6"\nsolutions = \["TDO"\]\noutcome = "deterministic"', text)
     assert claim, "the claim that this test widens"
     path.write_text(text.replace(claim[0], claim[0].replace(">=2.6", ">=2.0")))
-    tfdet(copy, "status", "--write")
-    done = tfdet(copy, "status", "--check")
+    run_tfdet(copy, "status", "--write")
+    done = run_tfdet(copy, "status", "--check")
     assert done.returncode == ExitCode.CONTRADICTED, done.stderr
     assert "crop-and-resize-backprop under TDO in tf2.0 on cpu: claimed deterministic" in done.stderr
 
@@ -89,52 +91,52 @@ def test_red_when_the_evidence_contradicts_a_claim(copy: Project) -> None:
         ("\n", "\r\n"),
     ],
 )
-def test_red_when_a_marker_a_gpu_cell_or_the_line_ends_are_changed(copy: Project, before: str, after: str) -> None:
+def test_check_fails_when_a_marker_a_gpu_cell_or_line_ends_are_changed(copy: Project, before: str, after: str) -> None:
     path = copy.root / "README.md"
     old = path.read_bytes()
     path.write_bytes(old.replace(before.encode(), after.encode()))
     assert path.read_bytes() != old
-    assert tfdet(copy, "status", "--check").returncode in (ExitCode.CONTRADICTED, ExitCode.USAGE)
+    assert run_tfdet(copy, "status", "--check").returncode in (ExitCode.CONTRADICTED, ExitCode.USAGE)
 
 
-def test_red_when_docs_status_is_changed(copy: Project) -> None:
+def test_check_fails_when_docs_status_is_changed(copy: Project) -> None:
     path = copy.root / "docs" / "reference" / "status" / "measured.md"
     path.write_text(path.read_text().replace("≈ |", "✓ |", 1))
-    assert tfdet(copy, "status", "--check").returncode == ExitCode.CONTRADICTED
+    assert run_tfdet(copy, "status", "--check").returncode == ExitCode.CONTRADICTED
 
 
 @pytest.mark.parametrize(
     "change", [lambda text: text.replace('"measured": false', '"measured": true', 1), lambda _: ""]
 )
-def test_red_when_what_the_package_tells_is_changed(copy: Project, change: Callable[[str], str]) -> None:
+def test_check_fails_when_the_packaged_facts_are_changed(copy: Project, change: Callable[[str], str]) -> None:
     copy.known_file.write_text(change(copy.known_file.read_text()))
-    done = tfdet(copy, "status", "--check")
+    done = run_tfdet(copy, "status", "--check")
     assert done.returncode == ExitCode.CONTRADICTED
     assert "known.json" in done.stderr
-    assert tfdet(copy, "status", "--write").returncode == 0
-    assert tfdet(copy, "status", "--check").returncode == 0
+    assert run_tfdet(copy, "status", "--write").returncode == 0
+    assert run_tfdet(copy, "status", "--check").returncode == 0
 
 
-def test_red_when_a_solution_does_something_else_than_when_it_was_measured(copy: Project) -> None:
+def test_check_fails_when_a_solution_was_changed_after_its_measurement(copy: Project) -> None:
     path = copy.matrix / "solutions" / "tensorflow" / "TDO.toml"
     path.write_text(path.read_text().replace('TF_DETERMINISTIC_OPS = "1"', 'TF_DETERMINISTIC_OPS = "0"'))
-    tfdet(copy, "status", "--write")
-    done = tfdet(copy, "status", "--check")
+    run_tfdet(copy, "status", "--write")
+    done = run_tfdet(copy, "status", "--check")
     assert done.returncode == ExitCode.USAGE
     assert "made with another TDO" in done.stderr
 
 
-def test_write_then_check_is_green(copy: Project) -> None:
+def test_check_passes_after_write(copy: Project) -> None:
     path = copy.root / "docs" / "reference" / "status" / "cpu.md"
     path.write_text(path.read_text().replace("✗", "?"))
-    assert tfdet(copy, "status", "--write").returncode == 0
-    assert tfdet(copy, "status", "--check").returncode == 0
+    assert run_tfdet(copy, "status", "--write").returncode == 0
+    assert run_tfdet(copy, "status", "--check").returncode == 0
 
 
 @pytest.fixture(scope="module")
 def cells(checkout: Project) -> list[dict[str, Any]]:
     """Return the cells of `tfdet status --json` in this checkout."""
-    output = json.loads(tfdet(checkout, "status", "--json").stdout)
+    output = json.loads(run_tfdet(checkout, "status", "--json").stdout)
     assert set(output) == {"cells"}
     listed: list[dict[str, Any]] = output["cells"]
     return listed
@@ -192,8 +194,8 @@ def mark_on_a_gpu(copy: Project, record_line: Callable[..., bytes], tmp_path: Pa
         path = tmp_path / "records.jsonl"
         path.write_bytes(b"".join(records))
         write_attestations(copy, path, lab)
-        assert tfdet(copy, "evidence", "add", "--yes", path).returncode == 0
-        tfdet(copy, "status", "--write")
+        assert run_tfdet(copy, "evidence", "add", "--yes", path).returncode == 0
+        run_tfdet(copy, "status", "--write")
         page = (copy.root / "docs" / "reference" / "status" / "gpu.md").read_text()
         (table_row,) = re.findall(rf"^.*{re.escape(row)}.*$", page, re.M)
         return table_row.split(row)[1].split("|")[1]
@@ -214,7 +216,7 @@ def test_a_gpu_mark_needs_a_gpu_that_agrees(mark_on_a_gpu: Callable[..., str]) -
     assert "TDO<sup>m</sup>" in cell(("differs", "none"), ("equal", "TDO"))
 
 
-def test_a_replaced_op_stands_beside_no_solution(mark_on_a_gpu: Callable[..., str]) -> None:
+def test_a_replaced_op_is_listed_where_tensorflow_has_no_solution(mark_on_a_gpu: Callable[..., str]) -> None:
     """Its backing is its graph until a GPU measures it; never where TensorFlow has a solution."""
     row = "| `tf.math.segment_sum` forward"
 
@@ -227,12 +229,12 @@ def test_a_replaced_op_stands_beside_no_solution(mark_on_a_gpu: Callable[..., st
     assert "ED<sup>m</sup>" in cell(("differs", "none"), ("equal", "ED"))
 
 
-def test_a_record_looked_at_twice_counts_once(checkout: Project, cells: list[dict[str, Any]]) -> None:
+def test_a_record_given_twice_counts_once(checkout: Project, cells: list[dict[str, Any]]) -> None:
     path = checkout.evidence / "cpu" / "tf2.21.jsonl"
-    assert json.loads(tfdet(checkout, "status", "--json", "--records", path).stdout) == {"cells": cells}
+    assert json.loads(run_tfdet(checkout, "status", "--json", "--records", path).stdout) == {"cells": cells}
 
 
-def test_the_promised_rows_of_the_cpu_table(cells: list[dict[str, Any]]) -> None:
+def test_the_cpu_table_has_the_expected_rows(cells: list[dict[str, Any]]) -> None:
     verdict = {
         (c["source"], c["environment"], c["solution"]): c["verdict"] for c in cells if c["device"] == "cpu"
     }  # fmt: skip
@@ -250,7 +252,7 @@ def test_the_promised_rows_of_the_cpu_table(cells: list[dict[str, Any]]) -> None
         assert verdict[parallel, environment, "TDO"] == "deterministic"
 
 
-def test_enough_positives_and_negatives_and_every_verdict_occurs(cells: list[dict[str, Any]]) -> None:
+def test_the_checkout_has_enough_cells_of_every_verdict(cells: list[dict[str, Any]]) -> None:
     control = [c for c in cells if c["device"] == "cpu" and c["solution"] == "none"]
     assert len({c["source"] for c in control if c["verdict"] == "nondeterministic"}) >= 8
     assert len({c["source"] for c in control if c["verdict"] == "not shown to differ"}) >= 10
@@ -265,7 +267,7 @@ def test_enough_positives_and_negatives_and_every_verdict_occurs(cells: list[dic
     } <= measured
 
 
-def test_a_pipe_that_closes_is_no_traceback(checkout: Project) -> None:
+def test_a_closed_pipe_prints_no_traceback(checkout: Project) -> None:
     command = f"{sys.executable} -m tfdet status | head -1"
     done = subprocess.run(command, shell=True, cwd=checkout.root, capture_output=True, text=True, timeout=120)
     assert "Traceback" not in done.stderr
@@ -286,29 +288,29 @@ def test_a_pipe_that_closes_is_no_traceback(checkout: Project) -> None:
         (["run", "ngc19.06-py2", "--device", "gpu"], "Python 2"),
     ],
 )
-def test_wrong_usage_is_exit_2_with_advice(checkout: Project, arguments: list[str], named: str) -> None:
-    done = tfdet(checkout, *arguments)
+def test_wrong_usage_exits_2_with_advice(checkout: Project, arguments: list[str], named: str) -> None:
+    done = run_tfdet(checkout, *arguments)
     assert done.returncode == ExitCode.USAGE, done.stderr
     assert named in done.stderr
     assert "Traceback" not in done.stderr
 
 
-def test_evidence_of_another_machine_is_taken(copy: Project, tmp_path: Path, record_line: Callable[..., bytes]) -> None:
+def test_records_of_another_machine_are_accepted(
+    copy: Project, tmp_path: Path, record_line: Callable[..., bytes]
+) -> None:
     path = tmp_path / "records.jsonl"
     path.write_bytes(record_line(machine="f" * 12))
-    done = tfdet(copy, "evidence", "add", path)
+    done = run_tfdet(copy, "evidence", "add", path)
     assert done.returncode == 0, done.stderr
     assert "1 records added" in done.stderr
     assert record_line(machine="f" * 12).decode() in (copy.evidence / "cpu" / "tf2.0.jsonl").read_text()
 
 
-def test_evidence_of_unknown_things_is_refused_whole(
-    copy: Project, tmp_path: Path, record_line: Callable[..., bytes]
-) -> None:
+def test_records_of_unknown_names_are_refused(copy: Project, tmp_path: Path, record_line: Callable[..., bytes]) -> None:
     path = tmp_path / "records.jsonl"
     path.write_bytes(record_line(machine="f" * 12) + record_line(environment="tf9.9"))
     before = {p: p.read_bytes() for p in copy.evidence.rglob("*.jsonl")}
-    done = tfdet(copy, "evidence", "add", path)
+    done = run_tfdet(copy, "evidence", "add", path)
     assert done.returncode == ExitCode.USAGE
     assert "tf9.9" in done.stderr
     assert before == {p: p.read_bytes() for p in copy.evidence.rglob("*.jsonl")}
