@@ -11,6 +11,7 @@ import io
 import json
 import os
 import signal
+import sqlite3
 import subprocess
 import sys
 import time
@@ -771,6 +772,64 @@ print(count)
     assert (code, places_of(output)) == (1, [("files", "main.py", 2)])
     assert output["causes"][0]["places"][0]["path"] == str(cache)
     assert (cache.read_text() if cache.exists() else None) == before, "the search changed the user's file"
+
+
+H5PY_FILES = """
+import ctypes
+
+libc = ctypes.CDLL(None)
+libc.fopen.restype = ctypes.c_void_p
+
+def make_fid(name, mode, userblock_size, fapl):
+    file = ctypes.c_void_p(libc.fopen(name.encode(), b"a"))
+    libc.fputs(b"a run", file)
+    length = libc.ftell(file)
+    libc.fclose(file)
+    return length
+
+class File:
+    def __init__(self, name, mode):
+        self.length = make_fid(name, mode, 0, None)
+"""
+
+
+@pytest.mark.parametrize("name", ["PATH", "pathlib.Path(PATH)", "'file:' + PATH + '?mode=rwc', uri=True"])
+@pytest.mark.parametrize("before", [False, True])
+def test_a_database_outside_the_folder(before: bool, name: str, tmp_path: Path) -> None:
+    path = tmp_path / "trials.db"
+    if before:
+        database = sqlite3.connect(path)
+        database.execute("create table trial (number int)")
+        database.commit()
+        database.close()
+    content = path.read_bytes() if before else None
+    text = f"""
+import pathlib, sqlite3
+PATH = {str(path)!r}
+database = sqlite3.connect({name})
+database.execute("create table if not exists trial (number int)")
+number = len(database.execute("select * from trial").fetchall())
+database.execute("insert into trial values (?)", (number,))
+database.commit()
+print(number)
+"""
+    code, output = located(write_program(tmp_path, main=text))
+    assert (code, places_of(output)) == (1, [("files", "main.py", 3)])
+    assert output["causes"][0]["places"][0]["path"] == str(path)
+    assert (path.read_bytes() if path.exists() else None) == content, "the search changed the user's file"
+
+
+def test_a_file_of_h5py_outside_the_folder(tmp_path: Path) -> None:
+    """A stand-in for h5py, whose C code opens the file."""
+    path, files = tmp_path / "runs.h5", tmp_path / "program" / "h5py" / "_hl" / "files.py"
+    text = f"from h5py._hl import files\nprint(files.File({str(path)!r}, 'a').length)"
+    program = write_program(tmp_path, main=text)
+    files.parent.mkdir(parents=True)
+    files.write_text(H5PY_FILES)
+    code, output = located(program)
+    assert (code, {cause["kind"] for cause in output["causes"]}) == (1, {"files"})
+    assert output["causes"][0]["places"][0]["path"] == str(path)
+    assert not path.exists(), "the search left a file behind"
 
 
 def test_a_folder_whose_files_are_counted(tmp_path: Path) -> None:

@@ -2,10 +2,11 @@
 
 Pinned: from outside, each run begins with the same files (search/program_copy.py). Noted: which files the user's lines
 read, write and ask for, and which folders they list. A file outside the program's folder is copied before it is first
-written, for the pin. Cannot be pinned: such files of over 64 MiB, and those that C code writes. Example: ``if
-os.path.exists("cache.npy")``.
+written, for the pin. Of C code, sqlite3 and h5py tell which files they open. Cannot be pinned: files outside of over 64
+MiB, and those that other C code writes. Example: ``if os.path.exists("cache.npy")``.
 """
 
+import functools
 import hashlib
 import os
 import shutil
@@ -16,6 +17,7 @@ from .base import Function, Kind
 
 _CALLERS = 3  # maximum of frames between the user's line and os.stat; imports call it for thousands of files
 _LARGEST = 64 << 20  # bytes
+_DATABASE_FILES = ("", "-wal", "-shm")  # endings of the names of the files of a database
 _SKIPPED = (".py", ".pyc", ".so", ".json.part", ".tfdt")
 
 
@@ -37,6 +39,8 @@ class Files(Kind):
         self.interposer.on_audit_event(["open"], self._on_open)
         self.interposer.on_audit_event(["os.listdir", "os.scandir"], self._on_list)
         self.interposer.on_audit_event(["os.rename"], lambda event, args: self.written(os.fsdecode(args[1])))
+        self.interposer.on_audit_event(["sqlite3.connect"], lambda event, args: self._on_database(args[0]))
+        self.interposer.imports.add({"h5py._hl.files": self._hook_h5py})
         self._stat = os.stat  # the original, for this module
         os.stat = Function(self._wrapped_stat(os.stat), os.stat, "os", "stat")
 
@@ -64,6 +68,30 @@ class Files(Kind):
         path, mode, flags = args
         if isinstance(path, (str, bytes)):
             self.opened(os.fsdecode(path), _writes(mode, flags))
+
+    def _on_database(self, path):
+        name = os.fsdecode(path)
+        if name.startswith("file:"):
+            name = name[len("file:") :].partition("?")[0]
+        for ending in _DATABASE_FILES if name and name != ":memory:" else ():
+            self._may_write(name + ending)
+
+    def _hook_h5py(self, module):
+        original = module.make_fid
+
+        @functools.wraps(original)
+        def make_fid(name, mode, *args, **kwargs):
+            path = os.fsdecode(name)
+            if path[:1] != "<":  # a file that Python opened
+                (self._may_write if mode != "r" else functools.partial(self.opened, writes=False))(path)
+            return original(name, mode, *args, **kwargs)
+
+        module.make_fid = make_fid
+
+    def _may_write(self, path):
+        """Note a file that C code is about to open; what it reads and writes does not show."""
+        self.opened(path, False)
+        self.written(path)
 
     def _on_list(self, event, args):
         path = "." if args[0] is None else args[0]
