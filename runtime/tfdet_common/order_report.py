@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:  # for type comments alone
     from typing import Iterable, Iterator  # noqa: F401
 
-# Further reasons that end a proof, beside those of vgpu/src/analysis/order/reason.h.
+# Reasons why nothing is proved, beside those that the virtual GPU reports (vgpu/src/analysis/order/reason.h): the
+# process launched no kernel; the report or the record was full and leaves something out; the runs differed although
+# every launch is proved.
 NO_KERNEL, LEFT_OUT, RUNS_DIFFER = "no_kernel", "left_out", "runs_differ"
 
 
@@ -67,7 +69,7 @@ class OrderReport(object):
 
     def add(self, line):
         # type: (dict) -> None
-        """Add one line.  A line without an order is not a proof."""
+        """Add one line, parsed: of a launch, of a copy or fill, of a CPU fallback, or of what the report leaves out."""
         if "kernel" in line:
             kernel = self.kernels.setdefault(line["kernel"], KernelLaunches(line["kernel"]))
             kernel.add(line["order"])
@@ -77,7 +79,8 @@ class OrderReport(object):
             self.host[line["cpu_fallback"], "cpu_fallback"] += 1
         else:
             reasons = {reason["reason"] for reason in line["order"]["reasons"]}
-            self.host.update((line["operation"], reason) for reason in reasons - {"cpu_fallback"})  # named by a line
+            # A CPU fallback has a line of its own, which names its call.
+            self.host.update((line["operation"], reason) for reason in reasons - {"cpu_fallback"})
 
 
 def read(path):

@@ -13,7 +13,8 @@ CPU_FALLBACKS = "VGPU_CPU_FALLBACKS"  # variable: vendor libraries computed on t
 CODE = "VGPU_CODE"  # variable: PTX or machine code, where a container has both
 CODES = ("ptx", "sass")  # its values
 CHOSEN_CODE = "chosen_code"  # of a record's device details: the code that the caller chose; absent: the default
-AXIS_VARIABLES = ("VGPU_PLACEMENT", "VGPU_MULTIPROCESSORS")  # what changes bits besides a schedule
+# Variables that change results besides a schedule: the addresses of allocations, the number of multiprocessors.
+AXIS_VARIABLES = ("VGPU_PLACEMENT", "VGPU_MULTIPROCESSORS")
 SCHEDULES = "serial, reverse, random:SEED, adversary:SEED, atomics:SEED, pct:SEED,DEPTH, exchange or lanes"
 _DECISIONS = re.compile(r"([0-9]{1,19}):([0-9]{1,19})(?:-([0-9]{1,19}))?")  # LAUNCH:FIRST-LAST or LAUNCH:INDEX
 _DEPTH = "(?:0?[1-9]|[1-5][0-9]|6[0-4])"  # 1 to 64
@@ -22,7 +23,11 @@ _SEEDED = re.compile("exchange|lanes|(?:random|adversary|atomics):[0-9]{1,19}|pc
 
 def is_schedule(text):
     # type: (str) -> bool
-    """Return whether the virtual GPU accepts a schedule, as Schedule::parse of vgpu/src/core/schedule.cpp decides."""
+    """Return whether the virtual GPU accepts a schedule, as Schedule::parse of vgpu/src/core/schedule.cpp decides.
+
+    All but serial and reverse may end in @LAUNCH:FIRST-LAST,...: only these scheduling decisions of these launches are
+    the schedule's, all others are those of serial.
+    """
     if text in ("serial", "reverse"):
         return True
     name, separator, decisions = text.partition("@")

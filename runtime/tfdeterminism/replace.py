@@ -61,7 +61,7 @@ class Replacements(object):
         for function in functions:
             self._replacements[id(function)] = (function, _make_replacement(function, compute))
 
-    def note_wrapper(self, function):
+    def note_public_caller(self, function):
         """Note a public function that calls a replaced op: references to it become deterministic, too."""
         if function is not None:
             self._wrappers.append(function)

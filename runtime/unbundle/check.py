@@ -4,6 +4,7 @@ import collections
 
 from unbundle.errors import BundleError
 
+# state: "ok", "warn" or "missing"; code: the exit code if the requirement is missing, else 0; the others: text.
 Check = collections.namedtuple("Check", "name state detail advice code")
 
 

@@ -76,6 +76,7 @@ def check_disk_space(bundle, folder):
 
 
 def write_files(bundle, folder):
+    """Decompress the members, concatenated in the parts, and write their pieces into the files of the manifest."""
     paths = [os.path.join(folder, *entry["path"].split("/")) for entry in bundle["files"]]
     for path, entry in zip(paths, bundle["files"]):
         if not os.path.isdir(os.path.dirname(path)):

@@ -105,7 +105,7 @@ def never_silent():
     from tensorflow.python.framework import ops
 
     from tfdeterminism import SavedGradientWarning
-    from tfdeterminism.patches.common import Scope, with_gradient, with_gradient_of_op
+    from tfdeterminism.patches.common import OpNameScope, with_gradient, with_gradient_of_op
     registry = getattr(ops, "gradient_registry", None) or ops._gradient_registry
     faults = ["%s is registered" % name for name in registry.list() if str(name).startswith("tfdeterminism-")]
 
@@ -116,7 +116,7 @@ def never_silent():
     def by_whole_numbers(x):
         return with_gradient("Square", tf.round, [x], lambda inputs, outputs, grad: grad, by_its_ops=True)
     for call in (by_something_else, by_whole_numbers):
-        with tf.Graph().as_default() as graph, Scope("scope", "Square"):
+        with tf.Graph().as_default() as graph, OpNameScope("scope", "Square"):
             x = tf1.placeholder(tf.float32, [2])
             y = call(x)
             with warnings.catch_warnings(record=True) as caught:

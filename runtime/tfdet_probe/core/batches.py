@@ -25,6 +25,8 @@ from tfdet_common.machine import told_by
 if TYPE_CHECKING:  # for type comments alone
     from typing import Any, Dict, List  # noqa: F401
 
+# A suite's module `batches` has CASES, {name: case}, whose case.on(device) is what measure() asks; DEVICE, the default;
+# told(device), the fields of a result about the framework and the machine; use_threads(count).
 SCHEMA = 1
 SIZES = (2, 3, 4, 8, 16, 17, 32, 64, 128, 257)
 FILLINGS = (1, 2)  # seeds of other rows

@@ -27,7 +27,13 @@ REFERENCE = "reference"  # written by process 0, read by the others
 
 def main(job, directory):
     # type: (ChildJob, str) -> None
-    """Run one ChildJob and write report-<process index>.json into `directory`."""
+    """Run one ChildJob and write report-<process index>.json into `directory`.
+
+    The report is {"error": ...}, or has these fields, with one entry for each repeat that differed from the reference:
+    differed (numbers of the repeats), outputs (numbers of the outputs that differ), schedules; for every repeat:
+    digests, seconds; over all repeats: ulp, absolute, the largest differences.  `reference` is the reference's digest;
+    `devices`, `kernels`, `codes`, `fallback_calls`, `proof`, `contention`, `library` become fields of the record.
+    """
     try:
         report = _run_case(job, directory)
     except Exception as error:  # an exception of a case is its observation, not a failure of the suite
@@ -49,7 +55,8 @@ def _run_case(job, directory):
         device.begin_proof()
     settings = SolutionSettings(job.solution, framework)
     first = 1 + job.process_index * job.repeats
-    observed = [device.before_run(first if job.process_index else 0)]  # building a case may already run kernels
+    # The schedules of the runs, None if the device has none.  Building a case may already run kernels.
+    observed = [device.before_run(first if job.process_index else 0)]
     settings.apply(job.determinism_variables)
     computation = job.case.build(CaseBuilder(settings.options, rank=job.rank or 0))
     if computation.launch and job.rank is None:
@@ -79,7 +86,8 @@ def _run_case(job, directory):
         report["devices"] = placement.check(job.case.ops, device.name, placements, framework.is_op,
                                             job.case.source in settings.replaced)
     if job.process_index == 0 and job.case.mode != HOST_MODE and device.launches_kernels:
-        _write_report(dict(report, whole=True), job, directory)  # so that it survives a profiler that kills the process
+        # A profiler may kill the process: a report with `whole` counts even if its process died.
+        _write_report(dict(report, whole=True), job, directory)
         report["kernels"] = framework.kernels(runner.run)
     _check_device_complete(device)
     report["codes"], report["fallback_calls"] = device.codes(), device.fallback_calls()

@@ -10,6 +10,9 @@ from ..devices.base import ContentionError
 def keep_busy(device):
     """Keep the device busy until the block ends.
 
+    device.contention_work() gives a description and a list of functions: each is called in a thread of its own, and
+    returns a function that the thread calls again and again.
+
     Yields:
         A description of the load, for the record; None if the device cannot be kept busy.
     """

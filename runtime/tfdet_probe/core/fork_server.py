@@ -73,7 +73,7 @@ def in_child(main, directory, number, limits, framework):
     except (IOError, ValueError):
         content = {}
         fault = fault or child_processes.no_report()
-    if fault and not content.get("whole"):
+    if fault and not content.get("whole"):  # a report with `whole` was complete before the process died
         fault.setdefault("where", None)
         fault["output"] = _tail(output)
         return {"error": fault}

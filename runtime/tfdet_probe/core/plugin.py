@@ -90,7 +90,14 @@ class Options(object):
 
 
 class Suite(object):
-    """One run of the suite in one environment on one device."""
+    """One run of the suite in one environment on one device.
+
+    Attributes:
+        contradicted, failed: names of cases whose results contradict a claim, and of those that crashed or timed out.
+        collected, total: the number of cases that the suite has, and of those that this run has to run.
+        cases_not_begun: the number of cases for which no time was left.
+        write_error: why the journal could not be written, or None.
+    """
 
     def __init__(self, plan, target, options, journal, on_record=None):
         self.plan = plan

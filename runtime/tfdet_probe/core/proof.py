@@ -7,8 +7,10 @@ from tfdet_common.order_report import LEFT_OUT, NO_KERNEL, RUNS_DIFFER
 if TYPE_CHECKING:  # for type comments alone
     from tfdet_common.order_report import KernelLaunches, OrderReport  # noqa: F401
 
-AXES = ("schedule",)  # that were left open; the addresses and the size of the device were as they were
-HOLDS_FOR = "input"
+# What a proof leaves open: any schedule.  Addresses and the number of multiprocessors are those of the run.
+AXES = ("schedule",)
+HOLDS_FOR = "input"  # the proof holds for the inputs that ran, not for every input of their shapes
+# Sizes of a record's lists; MAX_LINES: of a reason; MAX_NAME: characters of a kernel's name.
 MAX_KERNELS, MAX_HOST, MAX_REASONS, MAX_LINES, MAX_NAME, MAX_SCHEDULES = 128, 64, 16, 2, 600, 8
 
 
@@ -19,8 +21,8 @@ def describe(report, observed, differed=False):
     Args:
         report: of the process.
         observed: the schedules under which it ran.
-        differed: whether its runs did.  If every launch is proved, they had other values from the host, such as a
-            random seed: of the case that is no proof.
+        differed: whether its runs did.  If every launch is proved, the runs had other inputs from the host, such as a
+            random seed: then the case is not proved.
 
     Returns:
         {axes, holds_for, observed, kernels, host}.  It is a proof if there are kernels, all launches of each are

@@ -8,7 +8,7 @@ from tfdet_common.defaults import MAX_TABLE_ROWS
 _SHORT = {"equal": "equal {runs}", "differs": "differs {differed}/{runs}"}
 _MIN_RECORDS_FOR_PACE = 4
 _LINES = 20  # of a run's progress, where it is no terminal
-_TELLING = ("differs", "crashed", "timed-out")
+_TELLING = ("differs", "crashed", "timed-out")  # observations that a table shows even if it leaves out others
 
 
 class Progress(object):
@@ -79,7 +79,7 @@ def observation_text(record):
 
 def result(records, full_table):
     # type: (list[dict], bool) -> str
-    """The table; of many sources those in which something differed or did not end.  whole: all of them."""
+    """The table; of many sources those in which something differed or did not end.  full_table: of all sources."""
     sources = {r["source"] for r in records}
     telling = {r["source"] for r in records if r["observation"] in _TELLING}
     if full_table or len(sources) <= MAX_TABLE_ROWS or sources == telling:

@@ -3,7 +3,7 @@
 With is_training=True it is cuDNN's, or TensorFlow's own, and stays so.
 """
 
-from tfdeterminism.patches.common import Scope, cast, reshape, tensor, use_original_unless
+from tfdeterminism.patches.common import OpNameScope, cast, reshape, tensor, use_original_unless
 
 
 def install(replacements):
@@ -11,7 +11,7 @@ def install(replacements):
     replacements.replace(gen_nn_ops, "fused_batch_norm_grad", _replacement(gen_nn_ops, "FusedBatchNormGrad"))
     replacements.replace(gen_nn_ops, "fused_batch_norm_grad_v2", _replacement(gen_nn_ops, "FusedBatchNormGradV2"))
     replacements.replace(gen_nn_ops, "fused_batch_norm_grad_v3", _replacement(gen_nn_ops, "FusedBatchNormGradV3"))
-    replacements.note_wrapper(getattr(nn_impl, "fused_batch_norm", None))
+    replacements.note_public_caller(getattr(nn_impl, "fused_batch_norm", None))
 
 
 def _replacement(module, op_type):
@@ -22,7 +22,7 @@ def _replacement(module, op_type):
     def fused_batch_norm_grad(y_backprop, x, scale, reserve_space_1, reserve_space_2, reserve_space_3=None,
                               epsilon=0.0001, data_format="NHWC", is_training=True, name=None):
         use_original_unless(is_training is not None and not is_training)
-        with Scope(name, op_type) as scope:
+        with OpNameScope(name, op_type) as scope:
             grad, x, scale, mean, variance = [
                 tensor(value) for value in (y_backprop, x, scale, reserve_space_1, reserve_space_2)]
             use_original_unless(grad.dtype == x.dtype and x.shape.ndims in (4, 5) and grad.shape.ndims == x.shape.ndims)

@@ -3,19 +3,19 @@
 bias_add itself stays TensorFlow's own op, with its checks, names, shapes and formats.
 """
 
-from tfdeterminism.patches.common import Scope, select, tensor, use_original_unless
+from tfdeterminism.patches.common import OpNameScope, select, tensor, use_original_unless
 
 
 def install(replacements):
     from tensorflow.python.ops import gen_nn_ops, nn_ops
     replacements.replace(gen_nn_ops, "bias_add_grad", _bias_add_grad)
     for name in ("bias_add", "bias_add_v1"):
-        replacements.note_wrapper(getattr(nn_ops, name, None))
+        replacements.note_public_caller(getattr(nn_ops, name, None))
 
 
 def _bias_add_grad(out_backprop, data_format="NHWC", name=None):
     from tensorflow.python.ops import array_ops, math_ops
-    with Scope(name, "BiasAddGrad") as scope:
+    with OpNameScope(name, "BiasAddGrad") as scope:
         grad = tensor(out_backprop)
         data_format = data_format.decode() if isinstance(data_format, bytes) else data_format
         channels_first = data_format == "NCHW"

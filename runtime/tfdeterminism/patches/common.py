@@ -129,10 +129,10 @@ def _tape():
     return tape
 
 
-class Scope(object):
+class OpNameScope(object):
     """The name scope of a replaced op; its result gets the name that the original op would have.
 
-    Usage: with Scope(name, "SegmentSum") as scope: return scope.named(result)
+    Usage: with OpNameScope(name, "SegmentSum") as scope: return scope.named(result)
     """
 
     def __init__(self, name, op_type):

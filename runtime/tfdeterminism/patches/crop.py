@@ -6,7 +6,7 @@ To the image: every pixel of every crop contributes to at most four pixels; the 
 
 from tfdeterminism.patches import chunked, exact_sum
 from tfdeterminism.patches.common import (
-    Scope,
+    OpNameScope,
     cast,
     constant,
     dims,
@@ -23,15 +23,15 @@ def install(replacements):
     from tensorflow.python.ops import gen_image_ops, image_ops
     replacements.replace(gen_image_ops, "crop_and_resize_grad_image", _grad_image)
     replacements.replace(gen_image_ops, "crop_and_resize_grad_boxes", _grad_boxes)
-    replacements.note_wrapper(getattr(gen_image_ops, "crop_and_resize", None))
+    replacements.note_public_caller(getattr(gen_image_ops, "crop_and_resize", None))
     for name in ("crop_and_resize", "crop_and_resize_v1", "crop_and_resize_v2"):
-        replacements.note_wrapper(getattr(image_ops, name, None))
+        replacements.note_public_caller(getattr(image_ops, name, None))
 
 
 def _grad_image(grads, boxes, box_ind, image_size, T, method="bilinear", name=None):
     from tensorflow.python.framework import dtypes, tensor_util
     from tensorflow.python.ops import array_ops
-    with Scope(name, "CropAndResizeGradImage") as scope:
+    with OpNameScope(name, "CropAndResizeGradImage") as scope:
         kind, method = dtypes.as_dtype(T), _text(method)
         grads, boxes = tensor(grads, dtypes.float32), tensor(boxes, dtypes.float32)
         box_ind, image_size = tensor(box_ind, dtypes.int32), tensor(image_size, dtypes.int32)
@@ -49,14 +49,14 @@ def _grad_image(grads, boxes, box_ind, image_size, T, method="bilinear", name=No
             addends = exact_sum.Addends.from_rows(points, crops.closest())
         else:
             addends = exact_sum.Addends.weighted(points, crops.shares())
-        result = cast(array_ops.reshape(exact_sum.by_key(addends, crops.pixels), image_size), kind)
+        result = cast(array_ops.reshape(exact_sum.sum_by_key(addends, crops.pixels), image_size), kind)
         result.set_shape(tensor_util.constant_value_as_shape(image_size))
         return scope.named(result)
 
 
 def _grad_boxes(grads, image, boxes, box_ind, method="bilinear", name=None):
     from tensorflow.python.framework import dtypes
-    with Scope(name, "CropAndResizeGradBoxes") as scope:
+    with OpNameScope(name, "CropAndResizeGradBoxes") as scope:
         grads, image = tensor(grads, dtypes.float32), tensor(image)
         boxes, box_ind = tensor(boxes, dtypes.float32), tensor(box_ind, dtypes.int32)
         use_original_unless(_text(method) == "bilinear" and image.shape.ndims == 4)

@@ -1,22 +1,30 @@
 """depthwise_conv2d's gradient to the filter: for each tap of the filter, the sum of input times gradient."""
 
 from tfdeterminism.patches import chunked
-from tfdeterminism.patches.common import Scope, dims, product, reshape, tensor, use_original_unless, with_gradient_of_op
+from tfdeterminism.patches.common import (
+    OpNameScope,
+    dims,
+    product,
+    reshape,
+    tensor,
+    use_original_unless,
+    with_gradient_of_op,
+)
 
 
 def install(replacements):
     from tensorflow.python.ops import gen_nn_ops, nn_impl, nn_ops
     replacements.replace(gen_nn_ops, "depthwise_conv2d_native_backprop_filter", _backprop_filter)
-    replacements.note_wrapper(getattr(nn_ops, "depthwise_conv2d_native", None))
+    replacements.note_public_caller(getattr(nn_ops, "depthwise_conv2d_native", None))
     for name in ("depthwise_conv2d", "depthwise_conv2d_v2", "separable_conv2d", "separable_conv2d_v2"):
-        replacements.note_wrapper(getattr(nn_impl, name, None))
+        replacements.note_public_caller(getattr(nn_impl, name, None))
 
 
 def _backprop_filter(input, filter_sizes, out_backprop, strides, padding, explicit_paddings=(), data_format="NHWC",
                      dilations=(1, 1, 1, 1), name=None):
     from tensorflow.python.framework import dtypes, tensor_util
     op_type = "DepthwiseConv2dNativeBackpropFilter"
-    with Scope(name, op_type) as scope:
+    with OpNameScope(name, op_type) as scope:
         image, grad, sizes = tensor(input), tensor(out_backprop), tensor(filter_sizes, dtypes.int32)
         data_format, padding = _text(data_format or "NHWC"), _text(padding)
         dilations = [1, 1, 1, 1] if dilations is None else list(dilations)

@@ -1,6 +1,6 @@
 """The ops of a saved graph that other processes can differentiate."""
 
-from tfdeterminism.patches.graphdef import NotExportableError, data
+from tfdeterminism.patches.graphdef import NotExportableError, data_inputs
 from tfdeterminism.patches.release import version
 
 # Ops whose gradient is zero, without an error.
@@ -53,7 +53,7 @@ def _flow(view, source, nodes, ends_at):
     while previous_size < len(reached):
         previous_size = len(reached)
         for node in nodes:
-            if not ends_at(node) and reached.intersection(view.split(reference) for reference in data(node)):
+            if not ends_at(node) and reached.intersection(view.split(reference) for reference in data_inputs(node)):
                 reached.update(_differentiable_outputs(view, node))
     return reached
 

@@ -87,7 +87,7 @@ def size(keys):
     return array_ops.size(keys) if static_size is None else static_size
 
 
-def by_key(addends, count, counts=None):
+def sum_by_key(addends, count, counts=None):
     """Sum the addends of each key.
 
     Args:
@@ -101,15 +101,15 @@ def by_key(addends, count, counts=None):
     from tensorflow.python.framework import dtypes
     from tensorflow.python.ops import math_ops
     dtype = addends.dtype
-    if counts is None and needed():
+    if counts is None and is_needed():
         counts = _counts(addends, count)
     if dtype.is_complex:
-        real, imaginary = [by_key(addends.mapped(dtype.real_dtype, part), count, counts)
+        real, imaginary = [sum_by_key(addends.mapped(dtype.real_dtype, part), count, counts)
                            for part in (math_ops.real, math_ops.imag)]
         return math_ops.complex(real, imaginary)
     if dtype.size == 2:
-        return cast(by_key(addends.mapped(dtypes.float32, to_float32), count, counts), dtype)
-    return _sum_exactly(addends.if_any(count), count, counts) if needed() else _sum_directly(addends, count)
+        return cast(sum_by_key(addends.mapped(dtypes.float32, to_float32), count, counts), dtype)
+    return _sum_exactly(addends.if_any(count), count, counts) if is_needed() else _sum_directly(addends, count)
 
 
 def to_float32(rows):
@@ -118,7 +118,7 @@ def to_float32(rows):
     return cast(rows, dtypes.float32) if rows.dtype.size == 2 else rows
 
 
-def needed():
+def is_needed():
     """Return whether this module is needed: from 2.7 on TensorFlow has a deterministic unsorted_segment_sum."""
     return version() < (2, 7)
 
@@ -141,7 +141,7 @@ def count(ones, keys, size):
         float64 [size].
     """
     from tensorflow.python.framework import dtypes
-    with scope():
+    with name_scope():
         return cast(segment("sum", ones, keys, size), dtypes.float64)
 
 
@@ -153,7 +153,7 @@ def _counts(addends, count_of_keys):
                for keys in (keys(None, None) for keys, _ in addends.memberships))
 
 
-def scope():
+def name_scope():
     """Return the name scope of all additions here; in float64 or integers, they give the same bits in any order."""
     from tensorflow.python.framework import ops
     return ops.name_scope("ExactSum")
@@ -177,6 +177,7 @@ def _zeros(count, width, dtype):
 def _sum_exactly(addends, count, counts):
     from tensorflow.python.framework import dtypes
     from tensorflow.python.ops import array_ops, gen_math_ops
+    # peak: the largest magnitude of each sum; room: the factor by which an anchor exceeds it, see _round_once().
     # Gradients are those of plain sums, also if a saved graph is differentiated op by op.
     peak, room = [array_ops.stop_gradient(value) for value in
                   (_peaks(addends, count), array_ops.expand_dims(12 * counts, 1))]
@@ -255,7 +256,7 @@ def _sums(addends, count, round_rows):
 
     def add_rows(rows, keys, so_far):
         parts = round_rows(rows, math_ops.maximum(keys, 0))
-        with scope():
+        with name_scope():
             sums = so_far or [None] * len(parts)
             return [add(sum_so_far, part, keys, count) for sum_so_far, part in zip(sums, parts)]
 

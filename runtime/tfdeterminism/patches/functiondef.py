@@ -1,11 +1,13 @@
 """Build a FunctionDef of the ops by which a patch replaces an op: a saved graph then holds one call in their place.
 
+A reference is the name of a tensor as nodes write it; view.split(reference) gives the node's name and the output.
+
 A node of the graph is marked (markers.py) to say that such ops stand for an op.
 """
 
 import hashlib
 
-from tfdeterminism.patches.graphdef import data, in_function
+from tfdeterminism.patches.graphdef import data_inputs, in_function
 
 _START = "tfdeterminism_start"
 
@@ -44,7 +46,7 @@ def _copy(view, node, inner_names, borders, copy):
     copy.CopyFrom(node)
     copy.attr.pop("_class", None)  # colocation with a node that may be outside of the function
     controls = [reference for reference in node.input if reference.startswith("^") and reference[1:] in inner_names]
-    copy.input[:] = [_inner(view, reference, borders) for reference in data(node)] + controls or ["^" + _START]
+    copy.input[:] = [_inner(view, reference, borders) for reference in data_inputs(node)] + controls or ["^" + _START]
 
 
 def _result(function, number, kind, reference):

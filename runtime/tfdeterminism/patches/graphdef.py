@@ -68,12 +68,12 @@ class View(object):
         return "%s:out_%d:0" % (call.name, number) if self.split is in_function else "%s:%d" % (call.name, number)
 
 
-def data(node):
+def data_inputs(node):
     """Return the data inputs of a node, without control inputs."""
     return [reference for reference in node.input if not reference.startswith("^")]
 
 
-def scope(node):
+def name_scope_of(node):
     """Return the name scope of a node with its slash; it contains all ops that a replaced op consists of."""
     return node.name[:node.name.rfind("/") + 1]
 

@@ -6,7 +6,7 @@ rounding, so that their order does not matter.
 
 from tfdeterminism.patches import chunked, exact_sum
 from tfdeterminism.patches.common import (
-    Scope,
+    OpNameScope,
     cast,
     constant,
     dims,
@@ -23,12 +23,12 @@ def install(replacements):
     from tensorflow.python.ops import gen_math_ops, math_ops
     replacements.replace(gen_math_ops, "bincount", _bincount)
     replacements.replace(gen_math_ops, "dense_bincount", _dense_bincount)
-    replacements.note_wrapper(getattr(math_ops, "bincount", None))
+    replacements.note_public_caller(getattr(math_ops, "bincount", None))
 
 
 def _bincount(arr, size, weights, name=None):
     from tensorflow.python.framework import dtypes
-    with Scope(name, "Bincount") as scope:
+    with OpNameScope(name, "Bincount") as scope:
         values, size, weights = tensor(arr, dtypes.int32), tensor(size, dtypes.int32), tensor(weights)
         _require_weighted(values, size, weights)
         bins = _as_op("Bincount", values, weights, size, 1)
@@ -38,7 +38,7 @@ def _bincount(arr, size, weights, name=None):
 
 def _dense_bincount(input, size, weights, binary_output=False, name=None):
     from tensorflow.python.framework import dtypes
-    with Scope(name, "DenseBincount") as scope:
+    with OpNameScope(name, "DenseBincount") as scope:
         values, weights = tensor(input), tensor(weights)
         size = tensor(size, values.dtype)
         use_original_unless(not binary_output and values.dtype.is_integer and values.shape.ndims in (1, 2))
@@ -71,7 +71,7 @@ def _require_weighted(values, size, weights):
 def _as_op(op_type, values, weights, size, batch, function="bincount"):
     """Return the bins, without a gradient, as the op has none."""
     def forward(values, weights):
-        counts = _counts(function, values, size) if exact_sum.needed() else None
+        counts = _counts(function, values, size) if exact_sum.is_needed() else None
         return _bins(values, weights, size, batch, counts)
     return with_gradient_of_op(op_type, forward, [values, weights])
 
@@ -80,7 +80,7 @@ def _counts(function, values, size):
     """Return the counts without weights (float64), by the original, whose error reports negative values."""
     from tensorflow.python.framework import dtypes
     from tensorflow.python.ops import array_ops, gen_math_ops
-    with exact_sum.scope():
+    with exact_sum.name_scope():
         counts = original(gen_math_ops, function)(values, size, array_ops.zeros([0], dtypes.int32))
     return cast(array_ops.reshape(counts, [-1]), dtypes.float64)
 
@@ -102,7 +102,7 @@ def _bins(values, weights, size, batch, counts):
         return _keys(chunked.chunk_of(flat)(start, stop), start, size, width, reject_negative=counts is None)
     rows = array_ops.expand_dims(_to_weight_vector(flat, weights), 1)
     addends = exact_sum.Addends(exact_sum.size(flat), 1, rows.dtype, chunked.chunk_of(rows), keys)
-    sums = exact_sum.by_key(addends, batch * bins, counts)
+    sums = exact_sum.sum_by_key(addends, batch * bins, counts)
     return array_ops.reshape(array_ops.reshape(sums, [batch, bins])[:, :-1], [-1])
 
 

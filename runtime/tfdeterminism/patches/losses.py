@@ -7,7 +7,7 @@ the fused op: the gradient to the logits is softmax - labels also where the labe
 import collections
 
 from tfdeterminism.patches.common import (
-    Scope,
+    OpNameScope,
     cast,
     check_at_run_time,
     select,
@@ -36,12 +36,12 @@ def install_sparse(replacements):
 def _note_callers(replacements, *names):
     from tensorflow.python.ops import nn_ops
     for name in names:
-        replacements.note_wrapper(getattr(nn_ops, name, None))
+        replacements.note_public_caller(getattr(nn_ops, name, None))
 
 
 def _dense(features, labels, name=None):
     op_type = "SoftmaxCrossEntropyWithLogits"
-    with Scope(name, op_type) as scope:
+    with OpNameScope(name, op_type) as scope:
         features, labels = tensor(features), tensor(labels)
         use_original_unless(features.dtype.is_floating and features.dtype == labels.dtype)
         use_original_unless(features.shape.ndims in (None, 2) and labels.shape.ndims in (None, 2))
@@ -85,7 +85,7 @@ def _broadcast(first, second):
 
 def _sparse(features, labels, name=None):
     op_type = "SparseSoftmaxCrossEntropyWithLogits"
-    with Scope(name, op_type) as scope:
+    with OpNameScope(name, op_type) as scope:
         features, labels = tensor(features), tensor(labels)
         use_original_unless(features.dtype.is_floating and labels.dtype.is_integer)
         use_original_unless(features.shape.ndims in (None, 2) and labels.shape.ndims in (None, 1))

@@ -10,7 +10,7 @@ import warnings
 
 from tfdeterminism.patches.differentiable import has_gradient, require_differentiable
 from tfdeterminism.patches.functiondef import function_of
-from tfdeterminism.patches.graphdef import NotExportableError, View, data, in_function, in_graph, scope
+from tfdeterminism.patches.graphdef import NotExportableError, View, data_inputs, in_function, in_graph, name_scope_of
 from tfdeterminism.patches.markers import GRADIENT_ATTR, MARKER_PREFIX, REPLACEMENT_ATTR
 from tfdeterminism.warning_categories import SavedGradientWarning
 
@@ -65,7 +65,7 @@ class _Nodes(object):
         """Rewrite all marked nodes, and return whether there were any."""
         marked = [node for node in self._nodes if self._is_marked(node)]
         if marked:
-            self._used.update(self._view.split(reference) for node in self._nodes for reference in data(node))
+            self._used.update(self._view.split(reference) for node in self._nodes for reference in data_inputs(node))
         for node in marked:
             self._unmark(node)
         return bool(marked)
@@ -98,7 +98,7 @@ class _Nodes(object):
             raise NotExportableError("of what it is made of %s is lost" % " and ".join(names))
         results, inputs = list(node.input)[:len(names)], list(node.input)[len(names):]
         if names:
-            borders = dict.fromkeys(self._view.split(reference) for reference in data(node)[len(names):])
+            borders = dict.fromkeys(self._view.split(reference) for reference in data_inputs(node)[len(names):])
             loops, _ = self._nodes_between(node, results, borders)
             self.moved_nodes.update((loop, in_graph(names[0])[0]) for loop in loops)
         node.input[:] = [self._view.named(*in_graph(name)) for name in names] + inputs
@@ -107,7 +107,7 @@ class _Nodes(object):
         """Make the node an IdentityN of the results alone: unused gradients of inputs confuse old versions."""
         for key in (GRADIENT_ATTR, REPLACEMENT_ATTR):
             node.attr.pop(key, None)
-        references, kept_count = data(node), len(self._split_inputs(node, op_type)[0])
+        references, kept_count = data_inputs(node), len(self._split_inputs(node, op_type)[0])
         used = [number for number, tensor in enumerate(self._view.tensors(node)) if tensor in self._used]
         kept_count = max([kept_count] + [number + 1 for number in used])
         node.input[:] = references[:kept_count] + list(node.input)[len(references):]
@@ -140,7 +140,7 @@ class _Nodes(object):
 
     def _nodes_between(self, node, results, borders):
         """Return the names of the nodes between borders and results, and their control inputs from outside."""
-        scope_name, inner_names, control_inputs, pending = scope(node), [], [], list(results)
+        scope_name, inner_names, control_inputs, pending = name_scope_of(node), [], [], list(results)
         visited = set()
         while pending:
             reference = pending.pop()
@@ -163,7 +163,7 @@ class _Nodes(object):
     def _split_inputs(self, node, op_type):
         """Return the inputs of a marked node: the results and the inputs of the replaced op."""
         outputs = len(self._view.signature(op_type).output_arg)
-        return data(node)[:outputs], data(node)[outputs:]
+        return data_inputs(node)[:outputs], data_inputs(node)[outputs:]
 
     def _add_call(self, node, function, op_type, inputs):
         call = self._nodes.add(name=node.name + "/call", op=function.signature.name, input=inputs, device=node.device)
@@ -183,7 +183,7 @@ def _drop(function, moved_nodes):
         node = nodes[name]
         control_inputs = set("^" + moved_nodes.get(reference[1:], reference[1:])
                              for reference in node.input if reference.startswith("^"))
-        node.input[:] = data(node) + sorted(control_inputs - set(["^" + name]))
+        node.input[:] = data_inputs(node) + sorted(control_inputs - set(["^" + name]))
     pending = set(nodes) - set(moved_nodes) | set(in_function(reference)[0] for reference in function.ret.values())
     kept_names = set()
     while pending:

@@ -75,7 +75,7 @@ def _sums(rows, keys, distinct_keys, ends):
     inner = array_ops.shape(rows)[1:]
     flat = array_ops.reshape(rows, array_ops.stack([array_ops.size(keys), math_ops.reduce_prod(inner)]))
     addends = exact_sum.Addends.from_rows(flat, numbers)
-    sums = exact_sum.by_key(addends, array_ops.size(ends), cast(counts, dtypes.float64))
+    sums = exact_sum.sum_by_key(addends, array_ops.size(ends), cast(counts, dtypes.float64))
     return array_ops.reshape(sums, array_ops.concat([array_ops.shape(ends), inner], 0))
 
 

@@ -10,7 +10,7 @@ by_its_ops: a saved graph is differentiated op by op, not by the gradient functi
 
 from tfdeterminism.patches import exact_sum, reduce
 from tfdeterminism.patches.common import (
-    Scope,
+    OpNameScope,
     cast,
     constant,
     dims,
@@ -26,25 +26,25 @@ from tfdeterminism.patches.common import (
 def install_bilinear(replacements):
     from tensorflow.python.ops import gen_image_ops
     replacements.replace(gen_image_ops, "resize_bilinear_grad", _bilinear_grad)
-    _note_wrappers(replacements, "resize_bilinear")
+    _note_public_callers(replacements, "resize_bilinear")
 
 
 def install_nearest(replacements):
     from tensorflow.python.ops import gen_image_ops
     replacements.replace(gen_image_ops, "resize_nearest_neighbor_grad", _nearest_grad)
-    _note_wrappers(replacements, "resize_nearest_neighbor")
+    _note_public_callers(replacements, "resize_nearest_neighbor")
 
 
-def _note_wrappers(replacements, name):
+def _note_public_callers(replacements, name):
     from tensorflow.python.ops import gen_image_ops, image_ops
-    replacements.note_wrapper(getattr(gen_image_ops, name, None))
+    replacements.note_public_caller(getattr(gen_image_ops, name, None))
     for function in ("resize_images", "resize_images_v2", name):
-        replacements.note_wrapper(getattr(image_ops, function, None))
+        replacements.note_public_caller(getattr(image_ops, function, None))
 
 
 def _bilinear_grad(grads, original_image, align_corners=False, half_pixel_centers=False, name=None):
     from tensorflow.python.framework import dtypes
-    with Scope(name, "ResizeBilinearGrad") as scope:
+    with OpNameScope(name, "ResizeBilinearGrad") as scope:
         grads, image = tensor(grads), tensor(original_image)
         use_original_unless(grads.dtype == dtypes.float32 and image.dtype.is_floating)
         use_original_unless(grads.shape.ndims == 4 and image.shape.ndims == 4)
@@ -61,7 +61,7 @@ def _bilinear_grad(grads, original_image, align_corners=False, half_pixel_center
 
 def _nearest_grad(grads, size, align_corners=False, half_pixel_centers=False, name=None):
     from tensorflow.python.framework import dtypes
-    with Scope(name, "ResizeNearestNeighborGrad") as scope:
+    with OpNameScope(name, "ResizeNearestNeighborGrad") as scope:
         grads, size = tensor(grads), tensor(size, dtypes.int32)
         use_original_unless(grads.dtype.is_floating and grads.shape.ndims == 4 and size.shape.is_compatible_with([2]))
         static_size = constant(size)
@@ -123,7 +123,7 @@ def _sums(rows, keys, size, weights, longest):
     sizes = dims(rows)
     flat = reshape(rows if weights is None else rows * weights, [sizes[0], product(sizes[1:])])
     addends = exact_sum.Addends.from_rows(flat, keys)
-    return reshape(exact_sum.by_key(addends, size), [size] + sizes[1:])
+    return reshape(exact_sum.sum_by_key(addends, size), [size] + sizes[1:])
 
 
 def _longest(output_size, size, align_corners, half_pixel_centers=False):

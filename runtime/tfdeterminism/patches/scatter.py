@@ -7,7 +7,7 @@ not depend on the order and stay TensorFlow's.
 
 from tfdeterminism.patches import exact_sum, reduce
 from tfdeterminism.patches.common import (
-    Scope,
+    OpNameScope,
     cast,
     check_at_run_time,
     constant,
@@ -34,11 +34,11 @@ def install_tensor_scatter(replacements):
                                    ("tensor_scatter_sub", "TensorScatterSub", math_ops.subtract),
                                    ("tensor_scatter_update", "TensorScatterUpdate", None)):
         replacements.replace(gen_array_ops, name, _tensor_scatter(op_type, combine))
-    replacements.note_wrapper(getattr(array_ops, "tensor_scatter_nd_update", None))
+    replacements.note_public_caller(getattr(array_ops, "tensor_scatter_nd_update", None))
 
 
 def _scatter_nd(indices, updates, shape, bad_indices_policy="", name=None):
-    with Scope(name, "ScatterNd") as scope:
+    with OpNameScope(name, "ScatterNd") as scope:
         indices, updates = tensor(indices), tensor(updates)
         use_original_unless(indices.dtype.is_integer)
         shape = tensor(shape, indices.dtype)
@@ -60,7 +60,7 @@ def _tensor_scatter(op_type, combine):
     """
 
     def scatter(tensor, indices, updates, bad_indices_policy="", name=None):
-        with Scope(name, op_type) as scope:
+        with OpNameScope(name, op_type) as scope:
             target, indices, updates = _tensors(tensor, indices, updates)
             use_original_unless(indices.dtype.is_integer and (combine is None or is_real_or_complex(target.dtype)))
             use_original_unless(target.dtype == updates.dtype and not bad_indices_policy and target.shape.ndims != 0)
@@ -127,7 +127,7 @@ class FlatIndices(object):
         from tensorflow.python.framework import dtypes
         from tensorflow.python.ops import array_ops, gen_array_ops
         ones = array_ops.ones(array_ops.shape(self.given_indices)[:-1], dtypes.int32)
-        with exact_sum.scope():
+        with exact_sum.name_scope():
             shape = cast(self.outer, self.given_indices.dtype)
             counts = original(gen_array_ops, "scatter_nd")(self.given_indices, ones, shape)
         return cast(array_ops.reshape(counts, [-1]), dtypes.float64)
@@ -157,7 +157,7 @@ class FlatIndices(object):
 def _sums(flat, updates):
     """Return the sum of the updates of each row, in the indexed shape; and which rows have updates."""
     counts = flat.count()
-    sums = exact_sum.by_key(exact_sum.Addends.from_rows(flat.updates(updates), flat.keys), flat.rows, counts)
+    sums = exact_sum.sum_by_key(exact_sum.Addends.from_rows(flat.updates(updates), flat.keys), flat.rows, counts)
     return flat.shaped(sums), counts > 0
 
 

@@ -3,7 +3,7 @@ unsorted_segment_mean and sqrt_n, the gradients of gather, IndexedSlices made de
 
 from tfdeterminism.patches import exact_sum, reduce
 from tfdeterminism.patches.common import (
-    Scope,
+    OpNameScope,
     cast,
     constant,
     is_real_or_complex,
@@ -43,7 +43,7 @@ def unsorted(op_type, combine, empty, fewest=0):
     """
 
     def unsorted_segment(data, segment_ids, num_segments, name=None):
-        with Scope(name, op_type) as scope:
+        with OpNameScope(name, op_type) as scope:
             data, ids, count = tensor(data), tensor(segment_ids), tensor(num_segments)
             use_original_unless(is_real_or_complex(data.dtype) and ids.dtype.is_integer and count.dtype.is_integer)
             use_original_unless(count.shape.is_compatible_with([]))
@@ -71,7 +71,7 @@ def _reduce_unsorted(data, ids, count, combine, empty):
     rows, inner = _rows(data, ids, keys)
     count = array_ops.size(counts)
     if combine is math_ops.add:
-        result = exact_sum.by_key(exact_sum.Addends.from_rows(rows, keys), count, counts)
+        result = exact_sum.sum_by_key(exact_sum.Addends.from_rows(rows, keys), count, counts)
     else:
         result = _fill_empty(reduce.by_key(rows, keys, count, combine), counts, empty)
     return _restore_row_shape(result, counts, inner)
@@ -124,7 +124,7 @@ def _sorted(op_type, combine, empty):
     """Return the replacement of segment_sum or segment_prod; arguments as for unsorted()."""
 
     def segment(data, segment_ids, name=None):
-        with Scope(name, op_type) as scope:
+        with OpNameScope(name, op_type) as scope:
             data, ids = tensor(data), tensor(segment_ids)
             use_original_unless(is_real_or_complex(data.dtype) and ids.dtype.is_integer)
             use_original_unless(ids.shape.ndims in (None, 1) and data.shape.ndims != 0)
@@ -146,7 +146,7 @@ def _reduce_sorted(data, ids, combine, empty):
     keys = _vector(ids)
     if combine is math_ops.add:
         rows, inner = _rows(data, ids, keys)
-        sums = exact_sum.by_key(exact_sum.Addends.from_rows(rows, keys), array_ops.size(counts), counts)
+        sums = exact_sum.sum_by_key(exact_sum.Addends.from_rows(rows, keys), array_ops.size(counts), counts)
         return _restore_row_shape(sums, counts, inner)
     return _fill_empty(reduce.reduce_sorted(data, keys, array_ops.size(counts), combine), counts, empty)
 
@@ -157,7 +157,7 @@ def _count_sorted(outer, ids):
     from tensorflow.python.ops import array_ops, gen_math_ops
     ones = array_ops.ones(outer, dtypes.float64)
     if version() < (2, 5):
-        with exact_sum.scope():
+        with exact_sum.name_scope():
             return original(gen_math_ops, "segment_sum")(ones, ids)
     # 2.5 and 2.6 raise for the sum on GPUs once determinism is enabled, but not for a maximum.
     occurs = gen_math_ops.segment_max(ones, ids)

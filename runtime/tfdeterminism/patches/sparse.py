@@ -2,7 +2,7 @@
 
 from tfdeterminism.patches import chunked, exact_sum
 from tfdeterminism.patches.common import (
-    Scope,
+    OpNameScope,
     cast,
     constant,
     dims,
@@ -19,12 +19,12 @@ from tfdeterminism.patches.release import version
 def install(replacements):
     from tensorflow.python.ops import gen_sparse_ops, sparse_ops
     replacements.replace(gen_sparse_ops, "sparse_tensor_dense_mat_mul", _matmul)
-    replacements.note_wrapper(getattr(sparse_ops, "sparse_tensor_dense_matmul", None))
+    replacements.note_public_caller(getattr(sparse_ops, "sparse_tensor_dense_matmul", None))
 
 
 def _matmul(a_indices, a_values, a_shape, b, adjoint_a=False, adjoint_b=False, name=None):
     from tensorflow.python.framework import dtypes
-    with Scope(name, "SparseTensorDenseMatMul") as scope:
+    with OpNameScope(name, "SparseTensorDenseMatMul") as scope:
         indices, values, shape, b = tensor(a_indices), tensor(a_values), tensor(a_shape, dtypes.int64), tensor(b)
         use_original_unless(is_real_or_complex(values.dtype) and values.dtype == b.dtype and indices.dtype.is_integer)
         _require_shapes(indices.shape, values.shape, shape.shape, b.shape)
@@ -57,7 +57,7 @@ def _product(indices, values, shape, b, adjoint_a, adjoint_b):
         return exact_sum.to_float32(rows) * exact_sum.to_float32(factors(start, stop))
     dtype = exact_sum.to_float32(values).dtype
     addends = exact_sum.Addends(exact_sum.size(row), dims(b)[1], dtype, products, chunked.chunk_of(row))
-    return cast(exact_sum.by_key(addends, count), values.dtype)
+    return cast(exact_sum.sum_by_key(addends, count), values.dtype)
 
 
 def _rows(shape, axis):

@@ -7,7 +7,7 @@ last wins, as in TensorFlow's kernels for the CPU. Scattered minima and maxima d
 
 from tfdeterminism.patches import reduce
 from tfdeterminism.patches.common import (
-    Scope,
+    OpNameScope,
     cast,
     check_at_run_time,
     dims,
@@ -33,7 +33,7 @@ def install_ref(replacements):
     from tensorflow.python.ops import gen_state_ops
     for name, combine in _combinations():
         _replace(replacements, gen_state_ops, "scatter_" + name, combine, _by_row)
-        _note_wrapper(replacements, "scatter_" + name)
+        _note_public_caller(replacements, "scatter_" + name)
 
 
 def install_nd(replacements):
@@ -42,7 +42,7 @@ def install_nd(replacements):
         if name in ("add", "sub", "update"):
             _replace(replacements, gen_state_ops, "resource_scatter_nd_" + name, combine, _by_tuple)
             _replace(replacements, gen_state_ops, "scatter_nd_" + name, combine, _by_tuple)
-            _note_wrapper(replacements, "scatter_nd_" + name)
+            _note_public_caller(replacements, "scatter_nd_" + name)
 
 
 def _combinations():
@@ -55,12 +55,16 @@ def _combinations():
             ("update", None))
 
 
-def _note_wrapper(replacements, name):
+def _note_public_caller(replacements, name):
     from tensorflow.python.ops import state_ops
-    replacements.note_wrapper(getattr(state_ops, name, None))
+    replacements.note_public_caller(getattr(state_ops, name, None))
 
 
 def _replace(replacements, module, name, combine, combine_updates):
+    """Replace the op `module.name`.  combine: of two updates of one place; None: the last one wins.
+
+    combine_updates: _by_row if an index is a row number, _by_tuple if it is a tuple of indices.
+    """
     original = getattr(module, name, None)
 
     def scatter(indices, updates, **others):
@@ -69,7 +73,7 @@ def _replace(replacements, module, name, combine, combine_updates):
         use_original_unless(hasattr(variable, "dtype"))
         indices, updates = tensor(indices), tensor(updates, _dtype(variable))
         use_original_unless(indices.dtype.is_integer and (combine is None or is_real_or_complex(updates.dtype)))
-        with Scope(None, "EachPlaceOnce"), without_tape():
+        with OpNameScope(None, "EachPlaceOnce"), without_tape():
             indices, updates = combine_updates(variable, indices, updates, combine)
         return original(indices=indices, updates=updates, **others)  # type: ignore[misc]  # else it was not replaced
     replacements.replace(module, name, scatter)

@@ -17,8 +17,9 @@ def record(out, level="ops", steps=None, capture=None, xla=None, values=None):
 
     level: "none" (digest of the final weights alone), "weights", "layers", "unordered" (only the ops whose order the
     graphs leave open) or "ops"; steps: (first, end) or None; capture: an op whose inputs are stored, see
-    capture/input_capture.py; values: list of outputs whose values are stored, with those of losses and weights, see
-    capture/value_recorder.py. Raises UsageError.
+    capture/input_capture.py; xla: False never lets XLA compile, None lets it only at level "none", because what XLA
+    compiled has no ops to record; values: list of outputs whose values are stored, with those of losses and weights,
+    see capture/value_recorder.py. Raises UsageError.
     """
     from .capture.recording import Recording
     return Recording(out, level, steps, capture, xla, values)

@@ -3,6 +3,10 @@
 The n-th records of an op in both runs correspond to each other only if they belong to the same step. The third
 iteration of a loop, for example, is in step 0 of one run, and in step 1 of the other run, whose loop had two iterations
 in step 0.
+
+pair is a table.AlignedPair, which has for each run columns over all slots: a slot is for the record of an op in one run
+and its counterpart in the other; the slots of one definition are a group. pair.order: the place of a slot's record in
+the file, or MISSING; pair.definition(group): (0 or 1 for the run, the definition).
 """
 
 import numpy

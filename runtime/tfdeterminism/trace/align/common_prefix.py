@@ -1,4 +1,8 @@
-"""The steps that both runs of a pair completed, which alone are compared if one run ends sooner."""
+"""The steps that both runs of a pair completed, which alone are compared if one run ends sooner.
+
+A pair is a table.AlignedPair: for each run columns over slots, of which each is for a record and its counterpart in the
+other run; pair.order is MISSING where a run has no such record.
+"""
 
 import numpy
 

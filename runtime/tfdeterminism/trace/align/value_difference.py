@@ -10,6 +10,7 @@ _WIDTH = {"bfloat16": "<u2", "float16": "<u2", "float32": "<u4", "float64": "<u8
 def measure_difference(left, right):
     """Return a dict that says by how much two tensor_values.TensorSamples differ.
 
+    A sample has `elements`, every head["stride"]-th element of a tensor, and `head`, which describes the whole tensor.
     A measure that does not apply to the type is None. compared: number of compared elements; differing: of these;
     absolute, relative, ulps: the largest of each, over the elements that are finite in both; index, values_at_index:
     where the largest absolute difference is, or the first element that differs, and both values there; shapes: both

@@ -1,4 +1,8 @@
-"""The report on the values that two traces store: the differences, and how they grow from step to step."""
+"""The report on the values that two traces store: the differences, and how they grow from step to step.
+
+A value is a tensor_values.TensorSample; its head names the tensor, its step and the id (`key`) of its definition in the
+run. pair is a table.AlignedPair; pair.group maps an id to a number that both runs have for the definition.
+"""
 
 from . import value_difference
 

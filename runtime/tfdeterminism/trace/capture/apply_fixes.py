@@ -11,6 +11,8 @@ from .. import backends
 from ..interpose.import_hook import ImportHook
 
 _SEED = 1
+# Keys of solutions that seed: SEED (every generator), KSEED (Keras's), TEOD (enable_op_determinism, which refuses
+# random ops without a seed), ED (tfdeterminism.enable_determinism).
 _SEEDING_SOLUTIONS = ("SEED", "KSEED", "TEOD", "ED")
 
 

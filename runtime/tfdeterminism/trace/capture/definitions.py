@@ -6,7 +6,7 @@ from ..schema import format as trace_format
 class Definitions(object):
     """The definitions of one process. Thread-safe.
 
-    lock: the recorder's; backend: the backends.Backend that knows the traits of op types.
+    lock: the recorder's; backend: the backends.Backend that knows the traits of op types, such as "random".
     """
 
     def __init__(self, lock, backend):

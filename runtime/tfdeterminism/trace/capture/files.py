@@ -57,7 +57,12 @@ class FileAccesses(object):
         self._lock, self._known = threading.Lock(), {}
 
     def as_json(self):
-        """Return a list of dicts for the end of a trace, which causes.files_read reads."""
+        """Return a list of dicts for the end of a trace, which causes.files_read reads.
+
+        path; reads: digest of the content at the first read, or None; changed: the file's time of modification then, in
+        seconds since 1970; by: the stack of that read; own: whether this program had written it before; writes: the
+        program's line that first wrote it, or None; defined: the number of ops defined before that read; temporary.
+        """
         folder = tempfile.gettempdir()  # not in on_open(): tempfile itself may open the file and hold its own lock
         with self._lock:
             return [dict(access, temporary=_lies_in(folder, path)) for path, access in sorted(self._known.items())]

@@ -17,7 +17,11 @@ _NAMES = ("function", "trace", "node")
 
 
 def parse(text):
-    """Return {"function", "trace", "node", "occurrence", "rank"} from JSON on the command line. Raises UsageError."""
+    """Return {"function", "trace", "node", "occurrence", "rank"} from JSON on the command line. Raises UsageError.
+
+    function, trace: the graph function that the op belongs to, and how many of that name were traced before; "" and 0
+    outside of functions. node: the op's name; occurrence: its run, from 0; rank: the process's name; None: the first.
+    """
     try:
         fields = untrusted.parse_json(text)
         return {"function": str(fields.get("function", "")), "trace": int(fields.get("trace", 0)),

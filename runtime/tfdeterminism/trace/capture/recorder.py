@@ -22,6 +22,8 @@ _TICK = 0.02         # seconds: resolution of the times of records, by which pro
 class Recorder(object):
     """Writes the definitions, digests and values of one process. Thread-safe.
 
+    A record is the digest of one output in one step; its key is the id of the definition that describes the output.
+
     writer: a Writer or LazyWriter; folder: where files beside the trace go; backend: the framework's backends.Backend;
     level: one of command_line.LEVELS; window: (first, end) of the steps to record, or None for all; values: which
     values to store, as value_recorder.parse() returns it, or None; loaded: digests of arrays that were read from files.

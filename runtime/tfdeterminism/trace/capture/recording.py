@@ -43,6 +43,7 @@ def is_recording():
 class Recording(object):
     """The trace of one process, with start() and stop(), or as a context manager.
 
+    out, level, steps, capture, xla, values: as for tfdeterminism.trace.record.
     identity: the identity.ProcessIdentity of a child, whose file is created with its first record; None for the first
     process. with_children: whether the processes that it starts are recorded as well. apply: the solutions that these
     apply, see trace/remedies.py.

@@ -11,8 +11,8 @@ _TASK = re.compile(r"task [\d.]+ of ")
 class Cause(object):
     """A cause of a difference.
 
-    group, slot: of its record (slot is None for a write, which has none of its own); side: index of the run that has
-    the definition; kind: a CauseKind.
+    group, slot: of its record in an align.table.AlignedPair (slot is None for a write, which has none of its own);
+    side: index of the run that has the definition; kind: a CauseKind; order: the record's place in that run's file.
     """
 
     def __init__(self, kind, side, definition, step, order, group, slot=None):

@@ -1,4 +1,8 @@
-"""The comparison of two aligned traces: whether they agree, and which records are the causes of the differences."""
+"""The comparison of two aligned traces: whether they agree, and which records are the causes of the differences.
+
+A slot is an index into the aligned records of two runs, a group the slots of one definition; pair.order is a record's
+place in the file of its run, or MISSING; a `root` is a Cause.
+"""
 
 import collections
 

@@ -1,4 +1,7 @@
-"""The data of the report's charts: a bar for each step, and the records around the first difference."""
+"""The data of the report's charts: a bar for each step, and the records around the first difference.
+
+analysis is a find_causes.PairAnalysis; a slot is an index into its aligned records of two runs.
+"""
 
 import numpy
 
@@ -6,28 +9,28 @@ _MAX_WINDOW = 240  # records around the first difference
 _MAX_BARS = 400
 
 
-def steps(verdict):
+def steps(analysis):
     """Return at most _MAX_BARS of [first step, records, differing records]; adjacent steps share a bar."""
-    step_counts = verdict.steps()
+    step_counts = analysis.steps()
     width = -(-len(step_counts) // _MAX_BARS) or 1
     bars = [step_counts[begin:begin + width] for begin in range(0, len(step_counts), width)]
     return [[int(bar[0][0])] + [int(sum(counts[column] for counts in bar)) for column in (1, 2)] for bar in bars]
 
 
-def first_difference_window(verdict):
+def first_difference_window(analysis):
     """Return the records of the first differing step around the first cause, in the order of execution."""
-    if verdict.first_step is None:
+    if analysis.first_step is None:
         return []
-    slots = verdict.step_slots(verdict.first_step)
-    root = (verdict.causes or [verdict.preexisting])[0]
+    slots = analysis.step_slots(analysis.first_step)
+    root = (analysis.causes or [analysis.preexisting])[0]
     positions = numpy.flatnonzero(slots == root.slot) if root.slot is not None else []
     start = max(0, int(positions[0]) - _MAX_WINDOW // 4) if len(positions) else 0
     rows = []
     for slot in slots[start:start + _MAX_WINDOW].tolist():
-        group = int(verdict.pair.groups_of(slot))
-        _, definition = verdict.pair.definition(group)
-        is_culprit = slot in [cause.slot for cause in verdict.causes]
+        group = int(analysis.pair.groups_of(slot))
+        _, definition = analysis.pair.definition(group)
+        is_culprit = slot in [cause.slot for cause in analysis.causes]
         rows.append({"op": definition["op"], "name": definition["node"], "output": definition["output"],
-                     "kind": definition["kind"], "state": "culprit" if is_culprit else verdict.slot_state(slot),
+                     "kind": definition["kind"], "state": "culprit" if is_culprit else analysis.slot_state(slot),
                      "file": definition["file"], "line": definition["line"], "function": definition["function"]})
     return rows

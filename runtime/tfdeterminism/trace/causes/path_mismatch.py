@@ -39,6 +39,8 @@ class PathMismatch(object):
 def find_path_mismatch(pair, step, unequal):
     """Return the PathMismatch of a step, or None.
 
+    pair: an align.table.AlignedPair: a slot is for a record and its counterpart in the other run; the slots of one
+    definition are a group, whose key is (thread, replica, function, number of its trace, node, output, op type).
     unequal: a flag for each slot, whether its record differs or is missing. Equal records in another order are not a
     mismatch. Programs that run ops in several threads have none: their records have no fixed order or step.
     """

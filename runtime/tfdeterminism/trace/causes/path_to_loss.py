@@ -12,6 +12,7 @@ _MAX_VISITED = 200000
 def find_path_to_loss(pair, root):
     """Return the definitions on the shortest path from a cause to a loss that differs, [] if there is none.
 
+    pair: an align.table.AlignedPair of two runs; root: a Cause, whose `side` is the run that has its definition.
     Beyond a write into a variable the path leads through the next step. If no loss is recorded, it ends at the
     variable.
     """

@@ -9,7 +9,8 @@ from .cause import in_graph, line_key
 class Reordered(object):
     """A predicate on the key of a record; for an eager op it examines all keys of the same line of the program.
 
-    pair: an align.table.AlignedPair; inputs: the inputs.InputGraph of the step.
+    pair: an align.table.AlignedPair, in which a group holds the records of one definition (of one key); inputs: the
+    inputs.InputGraph of the step, which knows the range of a group's slots in it.
     """
 
     def __init__(self, pair, inputs):

@@ -1,5 +1,6 @@
 """Edits of the user's own source lines that remove a proven cause, and the advice in words for each kind of it.
 
+A kind is one sort of nondeterminism that the interposition pins, such as "hash-seed" (interpose/kinds).
 An edit is offered only where the line has an expression that a rule recognizes. Rules need the source positions that
 `ast` gives in Python 3.8 and later; older versions of Python get the words alone.
 """

@@ -28,7 +28,10 @@ _COMPLETION_ORDER_TEXT = "it takes what tasks of a pool give as they end, and wh
 
 
 class Suspects(object):
-    """The causes among the differing records of one step. slots: those records, ascending."""
+    """The causes among the differing records of one step.
+
+    pair: an align.table.AlignedPair; differs: a flag for each of its slots; slots: of those records, ascending.
+    """
 
     def __init__(self, pair, differs, step, slots):
         self._pair, self._differs = pair, differs

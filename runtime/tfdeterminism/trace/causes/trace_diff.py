@@ -31,6 +31,8 @@ class NoRecordsError(trace_format.TraceFormatError):
 class TraceDiff(object):
     """The difference of two traces of one process.
 
+    left, right: paths of the traces; rank: the process's name; starts: for each run when it started, in seconds since
+    1970, or None.
     result: "same", "diverged" or "structure"; first_step: the first step that differs, or None; culprits: dicts, the
     first cause first; notes: lines of text. differing, missing, compared: numbers of records. end_mismatch: a sentence
     about how far each run went, or None if both went equally far. unordered: the ops whose order a graph does not
@@ -52,47 +54,47 @@ class TraceDiff(object):
         self.notes = _notes(runs)
         self.weights = [run.end.get("weights") if run.end else None for run in runs]
         pair = AlignedPair(*runs)
-        verdict = PairAnalysis(pair)
+        analysis = PairAnalysis(pair)
         describer = Describer(pair)
-        self.result = verdict.result
-        self.first_step = verdict.first_step
-        prefix = verdict.common_prefix
+        self.result = analysis.result
+        self.first_step = analysis.first_step
+        prefix = analysis.common_prefix
         self.compared = len(pair) if not prefix.is_uneven else pair.count_common(prefix.limit)
         self.end_mismatch = prefix.describe() if prefix.is_uneven else None
         if self.end_mismatch and rank != "0":
             self.end_mismatch = "in process {} {}".format(rank, self.end_mismatch)
-        strings, unused = (verdict.dismissed[rule] for rule in (dismissals.inert_string, dismissals.unused_memory))
-        self.differing, self.missing = verdict.differing - strings - unused, verdict.missing
-        self.reordered = verdict.dismissed[dismissals.overtaken]
+        strings, unused = (analysis.dismissed[rule] for rule in (dismissals.inert_string, dismissals.unused_memory))
+        self.differing, self.missing = analysis.differing - strings - unused, analysis.missing
+        self.reordered = analysis.dismissed[dismissals.overtaken]
         if strings:
             self.notes.append("{:,} strings differ, and no number that comes from them: names of files, handles".format(
                 strings))
         if unused:
             self.notes.append("{:,} values of uninitialized memory differ, and nothing computed from them".format(
                 unused))
-        self.is_received = bool(verdict.causes) and traits.RECEIVES in verdict.causes[0].definition["traits"]
-        self._add_notes(verdict)
+        self.is_received = bool(analysis.causes) and traits.RECEIVES in analysis.causes[0].definition["traits"]
+        self._add_notes(analysis)
         self.culprits = _deduplicate_lines([dict(describer.describe(root), rank=rank, key=_key_of(root))
-                                     for root in verdict.causes])
+                                     for root in analysis.causes])
         for culprit in self.culprits:
             culprit["snippet"] = runs["AB".index(culprit["run"])].snippet(culprit["file"], culprit["line"])
-        self.path_to_loss = _path_definitions(pair, verdict.causes)
+        self.path_to_loss = _path_definitions(pair, analysis.causes)
         self.values = value_report.compare_values(pair)
-        self.first_cause_at = _first_cause_time(verdict, starts)
+        self.first_cause_at = _first_cause_time(analysis, starts)
         self.unordered = _unordered_lines(runs[0])
-        self.steps = overview.steps(verdict)
-        self.first_difference_window = overview.first_difference_window(verdict)
+        self.steps = overview.steps(analysis)
+        self.first_difference_window = overview.first_difference_window(analysis)
 
-    def _add_notes(self, verdict):
+    def _add_notes(self, analysis):
         """Add notes on differences without a cause, and correct the result for them."""
-        if verdict.preexisting is not None:
-            unrecorded = verdict.preexisting.kind is CauseKind.UNRECORDED_WRITE
+        if analysis.preexisting is not None:
+            unrecorded = analysis.preexisting.kind is CauseKind.UNRECORDED_WRITE
             text = "a state differs, and what writes it was not recorded: {}" if unrecorded else \
                 "a state differs already when recording begins: {}; record from an earlier step"
-            definition = verdict.preexisting.definition
+            definition = analysis.preexisting.definition
             self.notes.append(text.format(definition["variable"] or definition["node"]))
-        elif self.end_mismatch and self.result == "structure" and not verdict.causes:
-            if self._is_ended_by_parent(verdict):
+        elif self.end_mismatch and self.result == "structure" and not analysis.causes:
+            if self._is_ended_by_parent(analysis):
                 self.result, self.end_mismatch = "same", None
                 self.notes.append("it was ended from outside in both runs")
                 return
@@ -101,14 +103,14 @@ class TraceDiff(object):
             self.result = "diverged"
             self.notes.append("the final weights differ, and no record does")
 
-    def _is_ended_by_parent(self, verdict):
+    def _is_ended_by_parent(self, analysis):
         """Return whether the process is a child that its parent ended when its work was done.
 
         A step's records are written at its end or, by chance, before: of its last step a killed run may show none.
         """
-        first_end, second_end = verdict.common_prefix.end_steps
+        first_end, second_end = analysis.common_prefix.end_steps
         return all(header.get("parent") for header in self.headers) and not any(
-            run.end for run in verdict.pair.runs) and abs(first_end - second_end) <= 1 and not verdict.missing
+            run.end for run in analysis.pair.runs) and abs(first_end - second_end) <= 1 and not analysis.missing
 
     def mark_same(self, note):
         """Change the result to "same", because the differences are due to chance. note: says why."""
@@ -198,11 +200,11 @@ def _find_suspects(left_path, right_path, rank, step):
     return list(culprits.values())
 
 
-def _first_cause_time(verdict, starts):
+def _first_cause_time(analysis, starts):
     """Return when the first cause was recorded, in seconds from the start of its run."""
-    cause = (verdict.causes or [None])[0]
+    cause = (analysis.causes or [None])[0]
     side = cause.side if cause is not None else 0
-    time = None if cause is None or starts[side] is None else verdict.pair.runs[side].recorded_at(cause.order)
+    time = None if cause is None or starts[side] is None else analysis.pair.runs[side].recorded_at(cause.order)
     return 0.0 if time is None else time - starts[side]
 
 

@@ -34,7 +34,12 @@ def lines(fault, op_type):
 
 
 def matrix_source(fault, question):
-    """Return the key of the matrix' source, or None. question: a causes.advice.Question."""
+    """Return the key of the matrix' source, or None.
+
+    question: a causes.advice.Question: definition, of the cause; forward, of the op whose gradient it is, or None;
+    seeded, of the op that draws with this seed, or None; upstream, of the input pipeline's stages that feed it;
+    row_of(op type), the source in the matrix that has such an op.
+    """
     definition = question.definition
     if fault is Fault.SEED:
         return _seed_source(question)

@@ -7,6 +7,8 @@ from . import advice, op_traits
 
 
 class TensorFlowBackend(Backend):
+    """TensorFlow; backends.Backend says what each method does."""
+
     name, label = "tensorflow", "TensorFlow"
     packages = ("tensorflow", "tensorflow_core", "keras", "tf_keras", "tensorflow_estimator")
     uses_matrix = True

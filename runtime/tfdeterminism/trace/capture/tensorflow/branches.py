@@ -20,7 +20,7 @@ class ControlFlowPacker(object):
 
     def pack(self, context, ops, fed=frozenset()):
         """Return the DigestPack of these ops. The graph's control flow context must be `context`."""
-        pack = DigestPack(self._keys, tf.use_sum())
+        pack = DigestPack(self._keys, tf.has_gpus())
         inner, switched = collections.OrderedDict(), collections.OrderedDict()
         alive = _always_live_outputs(context)
         switches = _switches(ops)
@@ -45,7 +45,7 @@ class ControlFlowPacker(object):
                 graph._set_control_flow_context(context)
             _join(pack, branch, packed, [_SwitchOutput(child.pred, child.branch)])
         for outputs, child_ops in switched.items():
-            branch = DigestPack(self._keys, tf.use_sum())
+            branch = DigestPack(self._keys, tf.has_gpus())
             for op in child_ops:
                 branch.add_op(op)
             _join(pack, branch, branch.to_tensor(), _chain(outputs, switches))

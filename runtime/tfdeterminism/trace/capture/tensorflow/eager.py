@@ -14,7 +14,13 @@ _NO_VALUE = tuple(dtype.name for dtype in _SKIPPED)
 
 
 class EagerRecorder(object):
-    """The recorder of eager ops' outputs, and of the values from Python that they use."""
+    """The recorder of eager ops' outputs, and of the values from Python that they use.
+
+    keys: a graph_keys.GraphKeys; labels: a variable_labels.VariableLabels; capture: a TensorFlowInputCapture or None;
+    gradients: a gradients.Gradients. A `body` is a python_calls.PythonCall: the call of a Python function by a graph.
+    Attributes that a tensor gets: _tfdet_key: (recorder, id of the output's definition); _tfdet_given: the stack of the
+    line that converted a Python value to it; _tfdet_made: (op, stack) of what made it before recording began.
+    """
 
     def __init__(self, recorder, keys, labels, capture, gradients, wrappers):
         self._recorder = recorder

@@ -15,7 +15,11 @@ from .value_probes import ValueProbes
 
 
 class FetchPlans(object):
-    """The FetchPlan of each graph and set of fetches, made at its first run."""
+    """The FetchPlan of each graph and set of fetches, made at its first run.
+
+    keys: a graph_keys.GraphKeys; labels: a variable_labels.VariableLabels; capture: a TensorFlowInputCapture or None.
+    graph._tfdet_extras: [(key, tensor)] of losses and outputs of layers, which levels.py adds.
+    """
 
     def __init__(self, recorder, keys, labels, capture):
         self._recorder = recorder
@@ -45,7 +49,7 @@ class FetchPlans(object):
         self._prepare(graph)
         with ProbeScope(graph):
             builder = ControlFlowPacker(self._keys)
-            pack = DigestPack(self._keys, tf.use_sum())
+            pack = DigestPack(self._keys, tf.has_gpus())
             if self._recorder.level in ("unordered", "ops"):
                 unordered_ops.mark_session(ops, self._labels)
                 pack = builder.pack(None, unordered_ops.ops_to_probe(ops, self._recorder.level), fed)
@@ -70,7 +74,7 @@ class FetchPlans(object):
         if self._recorder.level != "ops":
             return
         with ProbeScope(graph):
-            digest = DigestPack(self._keys, tf.use_sum()).digest_for_all
+            digest = DigestPack(self._keys, tf.has_gpus()).digest_for_all
             in_place.digest_before_writes(graph, ops[start:], digest)
             in_place.digest_before_sums([op for op in ops[start:] if op._control_flow_context is None], digest)
 

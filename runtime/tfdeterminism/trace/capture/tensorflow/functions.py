@@ -22,7 +22,13 @@ _LEFT_ALONE = (("tensorflow.python.data.ops.structured_function", "StructuredFun
 
 
 class FunctionInstrumenter(object):
-    """The instrumentation of every graph function that is traced while it is installed."""
+    """The instrumentation of every graph function that is traced while it is installed.
+
+    keys: a graph_keys.GraphKeys; capture: a TensorFlowInputCapture or None. levels.py sets attributes of graphs:
+    _tfdet_trains (an optimizer was applied in it), _tfdet_sources (handles of the variables that gradients were taken
+    to), _tfdet_extras ([(key, tensor)] of losses and outputs of layers). A sink is an op that passes digests to the
+    recorder.
+    """
 
     def __init__(self, recorder, keys, capture, wrappers):
         self._capture = capture
@@ -150,7 +156,7 @@ class FunctionInstrumenter(object):
             self._mark_unordered(graph, ops, outputs)
         sinks = self._value_probes.add_probes(graph, ops)
         with ProbeScope(graph):
-            pack = DigestPack(self._keys, tf.use_sum())
+            pack = DigestPack(self._keys, tf.has_gpus())
             if self._recorder.level == "ops":
                 in_place.digest_before_sums(ops, pack.digest_for_all)
             for op in unordered_ops.ops_to_probe(ops, self._recorder.level):

@@ -12,6 +12,8 @@ _LIMIT = 1 << 16  # eager ops whose gradient may be asked for
 
 
 class Gradients(object):
+    """The wrappers around TensorFlow's function that calls the gradient function of an op."""
+
     def __init__(self, recorder, wrappers):
         self._recorder = recorder
         self._eager = {}  # {id of an eager op's attributes: (the attributes, key)}

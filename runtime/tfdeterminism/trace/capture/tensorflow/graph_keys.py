@@ -14,7 +14,10 @@ _REPLICA = re.compile(r"(?:^|/)replica_(\d+)/")
 
 
 class GraphKeys(object):
-    """The ids of graph ops' outputs; each op is defined once, at its first use."""
+    """The ids of graph ops' outputs; each op is defined once, at its first use.
+
+    labels: a variable_labels.VariableLabels. An op's attribute _tfdet_keys is (recorder, ids of its outputs).
+    """
 
     def __init__(self, recorder, labels):
         self._recorder = recorder
@@ -147,12 +150,12 @@ class GraphKeys(object):
         function, trace = self.identify_graph(op.graph)
         kind, variable = op_traits.definition_kind(op.type), None
         attrs = dict(_attributes(op), **pipelines.graph_op_traits(op, self._graph_of))
-        if getattr(op, "_tfdet_ahead", False):
+        if getattr(op, "_tfdet_in_queue_thread", False):
             attrs["prefetch"] = True
         if getattr(op, "_tfdet_loss", False):
             attrs["loss"] = True
-        if getattr(op, "_tfdet_open", None):
-            attrs["unordered"] = op._tfdet_open
+        if getattr(op, "_tfdet_unordered", None):
+            attrs["unordered"] = op._tfdet_unordered
         forward = _forward(op)
         if forward is not None:
             attrs["forward_type"] = forward.type
@@ -246,7 +249,7 @@ def is_probed(op, tensor):
 
 def likely_device(op):
     """Return the device of an op; if none is set, a GPU if there is one and the op has no host state."""
-    return op.device or ("/device:GPU:0" if tf.use_sum() and op_traits.definition_kind(op.type) == "op" else "")
+    return op.device or ("/device:GPU:0" if tf.has_gpus() and op_traits.definition_kind(op.type) == "op" else "")
 
 
 def reads_reference(op):

@@ -96,7 +96,7 @@ def gpus():
 _cache = {}
 
 
-def use_sum():
+def has_gpus():
     """Return whether tensors may lie on a GPU.
 
     It is called late, because the program may choose its devices after the import.

@@ -4,7 +4,11 @@ _DRAWS = "normal uniform truncated_normal shuffle categorical gamma poisson"
 
 
 def interpose(kinds, tensorflow):
-    """Install the kinds. kinds: {name: interpose.kinds.Kind}; tensorflow: the module, just imported."""
+    """Install the kinds. kinds: {name: interpose.kinds.Kind}; tensorflow: the module, just imported.
+
+    A kind notes in a ledger each value of its sort that the program gets, with the program's line, and pins it, that
+    is gives the same value in every run, where the search for the cause asks for that: kind.holds(place) says where.
+    """
     _random(kinds["random"], tensorflow)
     dataset = tensorflow.data.Dataset
     for name in ("map", "interleave", "batch"):

@@ -19,10 +19,10 @@ class DigestPack(object):
     keys: ids in the order of recording; a write has a key without a digest.
     """
 
-    def __init__(self, keys, use_sum):
+    def __init__(self, keys, has_gpus):
         self.keys, self.shapes, self.present, self.branches = [], [], [], []
         self._all_keys = keys
-        self._use_sum = use_sum
+        self._has_gpus = has_gpus
         self._digests = []     # (tensor of digests, its rows); None for a tensor that is digested with others
         self._same_shape = {}  # {(type, shape): [(position in _digests, tensor), ...]}
         self._arrays = None
@@ -136,7 +136,7 @@ class DigestPack(object):
 
     def _is_on_gpu(self, tensor):
         """Return whether a tensor may lie on a GPU, and its bytes can be summed there."""
-        on_gpu = self._use_sum and "CPU" not in (tensor.device or "").upper()
+        on_gpu = self._has_gpus and "CPU" not in (tensor.device or "").upper()
         return on_gpu and tensor.dtype.base_dtype.name not in _NO_BITCAST
 
 

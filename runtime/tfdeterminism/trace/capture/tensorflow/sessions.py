@@ -49,7 +49,7 @@ class Sessions(object):
     def _run_ahead(self, original, runner, *args, **kwargs):
         """Mark ops that run in queue threads, whose progress before the program ends is chance."""
         for op in ancestors(runner.enqueue_ops):
-            op._tfdet_ahead = True
+            op._tfdet_in_queue_thread = True
         return original(runner, *args, **kwargs)
 
     def _on_make_callable(self, original, session, fetches, feed_list=None, accept_options=False):

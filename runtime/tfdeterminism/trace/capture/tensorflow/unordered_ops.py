@@ -23,7 +23,7 @@ def mark_loop(ops, carried, draws):
     carried = set(carried)
     for op in ops:
         if (is_stateful(op) or draws(op)) and not carried & ancestors([op]):
-            op._tfdet_open = LOOP
+            op._tfdet_unordered = LOOP
 
 
 def mark_session(ops, labels):
@@ -43,13 +43,13 @@ def mark_session(ops, labels):
         remaining -= len(writes)
         if len(same_state) > 1 and writes and remaining > 0:
             for op in _unordered(same_state, writes):
-                op._tfdet_open = PYTHON if name is None else WRITES
+                op._tfdet_unordered = PYTHON if name is None else WRITES
 
 
 def ops_to_probe(ops, level):
     """Return the ops to record: all at level "ops", the marked ones at "unordered", else none."""
     if level == "unordered":
-        return [op for op in ops if getattr(op, "_tfdet_open", None)]
+        return [op for op in ops if getattr(op, "_tfdet_unordered", None)]
     return ops if level == "ops" else []
 
 

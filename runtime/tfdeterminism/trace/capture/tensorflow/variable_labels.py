@@ -1,4 +1,7 @@
-"""The labels of variables, by which a read finds the write before it."""
+"""The labels of variables, by which a read finds the write before it.
+
+A label is the variable's name, with a number if several have it; a handle is the resource tensor that ops get.
+"""
 
 import gc
 import weakref

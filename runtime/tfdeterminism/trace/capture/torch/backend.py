@@ -7,6 +7,8 @@ from . import advice, op_traits
 
 
 class TorchBackend(Backend):
+    """PyTorch; backends.Backend says what each method does."""
+
     name, label = "torch", "PyTorch"
     packages = ("torch", "torchvision")
     zeroed = {"new_empty": "new_zeros", "Tensor": "zeros", "FloatTensor": "zeros"}

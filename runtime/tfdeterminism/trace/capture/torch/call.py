@@ -13,7 +13,13 @@ _identities = {}  # {name of a thread: CallerIdentity}
 
 
 class DispatchedOp(object):
-    """One call of an op, before it runs. probe: the dispatch.OpDispatchMode that intercepted it."""
+    """One call of an op, before it runs.
+
+    probe: the dispatch.OpDispatchMode that intercepted it; op: an ops.OpSchema. Key ids name records. A `memory` is a
+    memory.StorageProvenance, which has the keys of the ops that wrote a tensor's storage. Attributes of a tensor:
+    _tfdet_key, of one without storage: (recorder, key); _tfdet_view: (recorder, key of the numbers that define the
+    view); _tfdet_from: (op, kind, stack, attributes) of a value that comes from a file or a DataLoader.
+    """
 
     __slots__ = ("_probe", "_recorder", "_op", "_args", "_kwargs", "_tensors", "_caller", "_place", "_nth",
                  "_numbers_key", "_inputs", "_inputs_kept")

@@ -36,6 +36,7 @@ class Gradients(object):
         if self._recorder.active and not getattr(self._recorder.local, "asked", False):
             self._recorder.steps.on_gradient()
             self._losses(tensors)
+        # backward() may call grad(), which is no further request of the program.
         was_asked, self._recorder.local.asked = getattr(self._recorder.local, "asked", False), True
         try:
             return original(tensors, *args, **kwargs)

@@ -6,7 +6,12 @@ _NO_WORKERS_UNSET = ("prefetch_factor", "persistent_workers", "multiprocessing_c
 
 
 def interpose(kinds, torch):
-    """Install the kinds. kinds: {name: interpose.kinds.Kind}; torch: the module, just imported."""
+    """Install the kinds. kinds: {name: interpose.kinds.Kind}; torch: the module, just imported.
+
+    A kind notes in a ledger each value of its sort that the program gets, with the program's line, and pins it, that
+    is gives the same value in every run, where the search for the cause asks for that: kind.holds(place) says where;
+    the place "-" stands for the whole program.
+    """
     _random(kinds["random"], torch)
     _memory(kinds["memory"], torch)
     switches = kinds["switches"]

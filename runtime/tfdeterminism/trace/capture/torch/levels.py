@@ -9,7 +9,10 @@ from . import internals as pt
 
 
 class Levels(object):
-    """The probes for steps and coarse levels. closers: the list that gets the functions to remove them."""
+    """The probes for steps and coarse levels. closers: the list that gets the functions to remove them.
+
+    weights: a weights.Weights; gradients: a gradients.Gradients; modules: a modules.ModulePaths.
+    """
 
     def __init__(self, recorder, weights, gradients, modules, closers):
         self._recorder, self._weights = recorder, weights

@@ -25,7 +25,7 @@ class StorageProvenance(object):
     def __init__(self, storage):
         self._alive = pt.StorageWeakRef(storage)
         self.keys, self.origin, self.may_change_unseen, self.last_digests = [], None, False, {}
-        self.uninitialized_key, self._sent = None, False
+        self.uninitialized_key, self._sent = None, False  # _sent: whether the last write ends later: by another process
 
     @property
     def is_freed(self):

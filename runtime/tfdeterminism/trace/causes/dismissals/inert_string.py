@@ -7,7 +7,7 @@ from ...faults import CauseKind
 from ..def_use import may_forward
 
 
-def holds(cause, facts):
+def holds(cause, facts):  # cause: a cause.Cause, whose `side` is 0 or 1, its run; facts: a step_facts.StepFacts
     if cause.definition["dtype"] != "string" or cause.kind is CauseKind.STRUCTURE or cause.side:
         return False
 

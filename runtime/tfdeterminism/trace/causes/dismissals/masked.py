@@ -11,7 +11,7 @@ from ..cause import in_graph
 from ..def_use import calls_python, returns_python_number
 
 
-def holds(cause, facts):
+def holds(cause, facts):  # cause: a cause.Cause, whose `side` is 0 or 1, its run; facts: a step_facts.StepFacts
     if cause.kind is not CauseKind.VALUE or cause.side or cause.definition["kind"] == "write":
         return False
     pending, visited = [cause.definition], {cause.definition["id"]}

@@ -10,7 +10,7 @@ from ..def_use import calls_python
 from ..variable_writes import reads_any_of
 
 
-def holds(cause, facts):
+def holds(cause, facts):  # cause: a cause.Cause, whose `side` is 0 or 1, its run; facts: a step_facts.StepFacts
     definition, unordered = cause.definition, facts.unordered_variables
     if cause.side or not in_graph(definition) or not (
             cause.kind is CauseKind.UNORDERED and definition["variable"] in unordered

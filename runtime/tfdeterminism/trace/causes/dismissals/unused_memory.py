@@ -6,7 +6,7 @@ Example: `torch.empty(8)` that is written before the first sum over it.
 from ..def_use import is_copy
 
 
-def holds(cause, facts):
+def holds(cause, facts):  # cause: a cause.Cause, whose `side` is 0 or 1, its run; facts: a step_facts.StepFacts
     if not cause.definition["attrs"].get("uninitialized"):
         return False
 

@@ -9,5 +9,5 @@ from ...schema import traits
 FAULT = Fault.FILE
 
 
-def matches(facts):
+def matches(facts):  # facts: a cause_facts.CauseFacts
     return traits.READS_FILE in facts.definition["traits"]

@@ -8,5 +8,5 @@ from ...faults import Fault
 FAULT = Fault.HOST_VALUE
 
 
-def matches(facts):
+def matches(facts):  # facts: a cause_facts.CauseFacts
     return facts.is_from_host()

@@ -8,5 +8,5 @@ from ...faults import CauseKind, Fault
 FAULT = Fault.ORDER
 
 
-def matches(facts):
+def matches(facts):  # facts: a cause_facts.CauseFacts
     return facts.cause.kind is CauseKind.ORDER

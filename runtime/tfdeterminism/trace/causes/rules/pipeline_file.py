@@ -8,5 +8,5 @@ from ...faults import Fault
 FAULT = Fault.FILE
 
 
-def matches(facts):
+def matches(facts):  # facts: a cause_facts.CauseFacts
     return facts.definition["kind"] == "input" and facts.is_from_file()

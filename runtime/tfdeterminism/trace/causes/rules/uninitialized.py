@@ -8,5 +8,5 @@ from ...faults import Fault
 FAULT = Fault.UNINITIALIZED
 
 
-def matches(facts):
+def matches(facts):  # facts: a cause_facts.CauseFacts
     return bool(facts.definition["attrs"].get("uninitialized"))

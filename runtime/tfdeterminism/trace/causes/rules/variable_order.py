@@ -9,5 +9,5 @@ from ...schema import traits
 FAULT = Fault.ORDER
 
 
-def matches(facts):
+def matches(facts):  # facts: a cause_facts.CauseFacts
     return facts.definition["kind"] == "write" and traits.ORDER_DEPENDENT in facts.definition["traits"]
