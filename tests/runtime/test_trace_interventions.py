@@ -1112,7 +1112,7 @@ def test_counted_time_ends_a_loop() -> None:
     assert names["turns"] == 999
 
 
-@pytest.mark.parametrize("kind", [kind.name for kind in kinds.ALL if kind.pinned])
+@pytest.mark.parametrize("kind", [kind.name for kind in kinds.ALL if kind.has_pin])
 def test_every_kind_has_advice_and_a_documented_limit(kind: str) -> None:
     assert source_fixes.words(kind)
     module = sys.modules[kinds.BY_NAME[kind].__module__]

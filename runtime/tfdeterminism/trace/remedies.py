@@ -4,8 +4,8 @@
 class AutomaticFix(object):
     """A solution that is applied from outside.
 
-    environment: variables to set; call: whether functions are called in the program's process, see
-    capture/apply_fixes.py.
+    key: of the solution in the matrix; environment: variables to set; call: whether functions are called in the
+    program's process, see capture/apply_fixes.py.
     """
 
     def __init__(self, key, description, environment=(), call=False):

@@ -40,9 +40,10 @@ class Interposer(object):
     """The interposer of one process.
 
     settings: a dict that is the same in each process of a run. root: folder of the program, to which places are
-    relative; project: copy of this project in it; out: folder for ledgers; epoch: seconds since 1970 at which pinned
-    clocks begin; pins: {kind: None for everywhere, or the places at which it is pinned}; vary: {kind: seed};
-    frameworks: names of the modules that can be interposed. position: of this process.
+    relative; project: copy of this project in it; out: folder for ledgers; kept: folder for copies of files outside of
+    the program's folder, made before they are written; epoch: seconds since 1970 at which pinned clocks begin; pins:
+    {kind: None for everywhere, or the places at which it is pinned}; vary: {kind: seed}; frameworks: names of the
+    modules that can be interposed. position: of this process.
     """
 
     def __init__(self, settings, position):
@@ -229,7 +230,7 @@ class Interposer(object):
 
     # Pins and the ledger
 
-    def holds(self, kind, place):
+    def is_pinned(self, kind, place):
         """Return whether a kind is pinned at a place."""
         places = self.pins.get(kind, ())
         return places is None or place in places

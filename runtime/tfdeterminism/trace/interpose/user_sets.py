@@ -78,13 +78,13 @@ class UserSets(object):
             return value
         place = self._interposer.place()
         kind = Addresses.name if any(map(_is_hashed_by_address, value)) else HashSeed.name
-        is_held = self._interposer.holds(kind, place)
+        is_held = self._interposer.is_pinned(kind, place)
         self._interposer.note(kind, place, "a set's order", list(value)[:_KEPT], is_held)
         return sorted(value, key=_sort_key) if is_held else value
 
     def _id(self, value):
         place = self._interposer.place()
-        is_held = self._interposer.holds(Addresses.name, place)
+        is_held = self._interposer.is_pinned(Addresses.name, place)
         number = id(value)
         if is_held:  # the object is kept alive, so that no other object gets its address
             number = self._numbers.setdefault(id(value), (len(self._numbers), value))[0]
@@ -95,7 +95,7 @@ class UserSets(object):
         if type(value).__module__ != "numpy" or type(value).__name__ != "ndarray":
             return value
         place = self._interposer.place()
-        is_held = self._interposer.holds(Memory.name, place)
+        is_held = self._interposer.is_pinned(Memory.name, place)
         if is_held:
             value.fill(0)
         self._interposer.note(Memory.name, place, "ndarray", None, is_held)
@@ -103,7 +103,7 @@ class UserSets(object):
 
     def _hash(self, value):
         place = self._interposer.place()
-        is_held = self._interposer.holds(HashSeed.name, place)
+        is_held = self._interposer.is_pinned(HashSeed.name, place)
         number = zlib.crc32(repr(value).encode("utf-8", "surrogateescape")) if is_held else hash(value)
         self._interposer.note(HashSeed.name, place, "hash()", number, is_held)
         return number

@@ -12,7 +12,11 @@ _RESULTS = {
 
 
 def lines(result):
-    """Return the lines of the report. result: a search.result.SearchResult with interventions."""
+    """Return the lines of the report.
+
+    result: a search.result.SearchResult with interventions: the proven causes, and the runs with and without pins. A
+    pin gives the program the same value in every run, for one kind of nondeterminism.
+    """
     interventions = result.interventions
     report = []
     for cause in interventions.causes:
@@ -52,7 +56,7 @@ def _cause_lines(cause, interventions):
     restriction = " (only the first run differs from the later ones)" if cause.first_run_only else ""
     report = [
         "Cause:   {}{}: the {} in {}; with {} pinned, {} of {} runs agree".format(
-            cause.kind.words,
+            cause.kind.label,
             restriction,
             _differ(interventions),
             _ends(interventions),

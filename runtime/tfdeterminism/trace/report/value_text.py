@@ -2,7 +2,11 @@
 
 
 def report_lines(values):
-    """Return the lines about `TraceDiff.values`, [] if nothing was stored or nothing differs."""
+    """Return the lines about the result of align.value_report.compare_values(), [] if nothing differs.
+
+    values: None if no values were stored. A dict about a tensor says in how many elements two runs differ and by how
+    much at most, one about a loss or the weights the same of each step.
+    """
     if values is None:
         return []
     lines = [_tensor(tensor) for tensor in values["tensors"]]

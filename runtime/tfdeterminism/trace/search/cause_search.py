@@ -18,8 +18,8 @@ from .summed_tensors import SummedTensors
 _RISK = 0.05  # accepted probability that runs which can differ agree by chance
 _LIKELY = 5  # kinds that are tried alone
 _ALWAYS = ("hash-seed", "addresses", "memory", "switches", "one-thread")  # leave no trace in the ledger
-_FINE = 3  # a pin with a smaller `coarse` removes one source of nondeterminism alone
-_NOTED = tuple(kind.name for kind in kinds.ALL if not kind.pinned)
+_FINE = 3  # a pin with a smaller `coarseness` removes one source of nondeterminism alone
+_NOTED = tuple(kind.name for kind in kinds.ALL if not kind.has_pin)
 _CONSTANT = tuple(kind.name for kind in kinds.ALL if kind.constant)
 _LONG_RUN = 600    # seconds
 _RUNS_OF_A_PROOF = 12
@@ -242,7 +242,7 @@ class CauseSearch(object):
             if self._rank(name)[0] < 2 and self.agree(self._expand_pins([name])):
                 return [name]
         likely = [name for name in candidates if self._rank(name)[0] < 2]
-        fine = [name for name in candidates if kinds.BY_NAME[name].coarse < _FINE]
+        fine = [name for name in candidates if kinds.BY_NAME[name].coarseness < _FINE]
         without_addresses = [name for name in fine if name != "addresses"]
         tiers = [(likely, True), (without_addresses, True), (fine, True), (fine, False), (candidates, False)]
         smaller = []  # type: list
@@ -267,7 +267,7 @@ class CauseSearch(object):
         return {}
 
     def _minimize(self, names):
-        coarse_first = sorted(names, key=lambda name: -kinds.BY_NAME[name].coarse)
+        coarse_first = sorted(names, key=lambda name: -kinds.BY_NAME[name].coarseness)
         return ddmin(coarse_first, lambda subset: self.agree(self._expand_pins(subset, self._pins_address_lines)))
 
     def _expand_pins(self, names, lines=True):

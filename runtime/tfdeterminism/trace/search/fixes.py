@@ -5,7 +5,10 @@ from ..remedies import AUTOMATIC_FIXES, ORDERED_FIXES
 
 
 def automatic_fixes(culprits):
-    """Return (the Remedies for these culprits in a fixed order, the culprits that need an edit of the program)."""
+    """Return (the AutomaticFixes for these culprits in a fixed order, the culprits that need an edit of the program).
+
+    culprits: dicts about causes, as causes.describe makes them.
+    """
     keys = [_key(culprit) for culprit in culprits]
     return ([remedy for remedy in ORDERED_FIXES if remedy.key in keys],
             [culprit for culprit, key in zip(culprits, keys) if key is None])

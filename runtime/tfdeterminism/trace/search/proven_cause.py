@@ -47,7 +47,7 @@ class ProvenCause(object):
     def as_json(self):
         return {
             "kind": self.kind.name,
-            "words": self.kind.words,
+            "words": self.kind.label,
             "places": [place.as_json() for place in self.places],
             "first_run_only": self.first_run_only,
             "details": self.details,

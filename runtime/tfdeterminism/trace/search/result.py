@@ -13,9 +13,10 @@ _PINNED_CLASSES = tuple(fault.value for fault in (Fault.HOST_VALUE, Fault.ORDER,
 class SearchResult(object):
     """The result of a search.
 
-    result: "same", "diverged", "structure"; difference: the closest TraceDiff, or None; replay: the result of `trace
-    replay`, or None; values: by how much values differ (see align.value_report), or None; fix: the fix_trial.Fix that
-    was tried, or None; findings: lines, in the order in which they were found.
+    result: "same", "diverged" (a value differs) or "structure" (the runs executed different ops); difference: the
+    TraceDiff of two runs that shows the difference in most detail, or None; culprits: dicts about causes; replay: the
+    result of `trace replay`, or None; values: by how much values differ (see align.value_report), or None; fix: the
+    fix_trial.Fix that was tried, or None; findings: lines, in the order in which they were found.
     """
 
     def __init__(self):
@@ -111,7 +112,7 @@ def cause_sentence(cause):
     """Return one sentence about a proven cause: what it is, and its lines."""
     restriction = ": only the first run differs from the later ones" if cause.first_run_only else ""
     lines = ", ".join(map(str, cause.places))
-    description = cause.kind.words[:1].upper() + cause.kind.words[1:]
+    description = cause.kind.label[:1].upper() + cause.kind.label[1:]
     return "{}{}{}".format(description, " ({})".format(lines) if lines else "", restriction)
 
 

@@ -7,7 +7,7 @@ def interpose(kinds, tensorflow):
     """Install the kinds. kinds: {name: interpose.kinds.Kind}; tensorflow: the module, just imported.
 
     A kind notes in a ledger each value of its sort that the program gets, with the program's line, and pins it, that
-    is gives the same value in every run, where the search for the cause asks for that: kind.holds(place) says where.
+    is gives the same value in every run, where the search for the cause asks for it: kind.is_pinned(place) says where.
     """
     _random(kinds["random"], tensorflow)
     dataset = tensorflow.data.Dataset
@@ -39,7 +39,7 @@ def _options(kind, dataset):
         for name in ("deterministic", "experimental_deterministic"):
             if getattr(options, name, None) is False:
                 place = kind.interposer.place()
-                is_held = kind.holds(place)
+                is_held = kind.is_pinned(place)
                 kind.note(place, name + " = False", None, is_held)
                 if is_held:
                     setattr(options, name, True)

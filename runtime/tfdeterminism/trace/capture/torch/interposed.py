@@ -9,13 +9,13 @@ def interpose(kinds, torch):
     """Install the kinds. kinds: {name: interpose.kinds.Kind}; torch: the module, just imported.
 
     A kind notes in a ledger each value of its sort that the program gets, with the program's line, and pins it, that
-    is gives the same value in every run, where the search for the cause asks for that: kind.holds(place) says where;
-    the place "-" stands for the whole program.
+    is gives the same value in every run, where the search for the cause asks for it: kind.is_pinned(place) says where.
+    The place "-" stands for the whole program.
     """
     _random(kinds["random"], torch)
     _memory(kinds["memory"], torch)
     switches = kinds["switches"]
-    if switches.holds("-"):
+    if switches.is_pinned("-"):
         torch.use_deterministic_algorithms(True, warn_only=True)
         torch.utils.deterministic.fill_uninitialized_memory = False  # the kind "memory" does this
         switches.note("-", "torch", None, True)

@@ -12,7 +12,7 @@ NO_RANDOMIZATION = 0x0040000  # ADDR_NO_RANDOMIZE of personality(2)
 
 
 class Addresses(Kind):
-    name, words, coarse = "addresses", "the addresses of objects (id(), a set of objects)", 2
+    name, label, coarseness = "addresses", "the addresses of objects (id(), a set of objects)", 2
     needs = ("hash-seed", "listing", "mtime", "pid", "clock", "random", "memory")
 
     def open(self):

@@ -11,21 +11,21 @@ class Kind(object):
     """One kind of nondeterminism. Each subclass has a file, whose docstring says what its pin covers, and what not.
 
     name: its key in the ledger, and of its pin.
-    words: its name for people.
-    coarse: how much else its pin removes, 0 for nothing. A search gives up the coarsest pins first.
+    label: its name for people.
+    coarseness: how much else its pin removes, 0 for nothing. A search gives up the coarsest pins first.
     has_places: whether it can be pinned at chosen lines only.
     needs: pins that must be active, too.
     environment: variables that pin it in a new process.
-    pinned: whether there is a pin. Without one, calls are only noted.
+    has_pin: whether there is a pin. Without one, calls are only noted.
     constant: whether the value is the same in all runs on one machine, so that it is only varied.
     """
 
-    name = words = ""
-    coarse = 1
+    name = label = ""
+    coarseness = 1
     has_places = True
     needs = ()  # type: tuple
     environment = {}  # type: dict
-    pinned = True
+    has_pin = True
     constant = False
 
     def __init__(self, interposer):
@@ -42,8 +42,8 @@ class Kind(object):
         """The seed of the variation; None if this kind is not varied."""
         return self.interposer.vary.get(self.name)
 
-    def holds(self, place):
-        return self.interposer.holds(self.name, place)
+    def is_pinned(self, place):
+        return self.interposer.is_pinned(self.name, place)
 
     def note(self, place, what, value=None, held=False):
         self.interposer.note(self.name, place, what, value, held)
@@ -64,7 +64,7 @@ class Kind(object):
             if unless(*args):
                 return original(*args, **kwargs)
             place = self.interposer.place()
-            held = self.holds(place)
+            held = self.is_pinned(place)
             if held:
                 result = pinned(place, original, *args, **kwargs)
             elif varied is not None and self.seed is not None:

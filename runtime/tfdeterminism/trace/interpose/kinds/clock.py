@@ -22,7 +22,7 @@ _TICK = 0.001
 
 
 class Clock(Kind):
-    name, words, coarse = "clock", "the clock", 0
+    name, label, coarseness = "clock", "the clock", 0
 
     def open(self):
         self._calls = 0

@@ -44,7 +44,7 @@ def _number(future):
 
 
 class Completion(Kind):
-    name, words, coarse = "completion", "the order in which threads, tasks or processes finish", 2
+    name, label, coarseness = "completion", "the order in which threads, tasks or processes finish", 2
 
     def open(self):
         self._sleepers = 0
@@ -284,7 +284,7 @@ class Completion(Kind):
         def call(*args, **kwargs):
             if kwargs.get(argument) is False:
                 place = kind.interposer.place()
-                kwargs[argument] = kind.holds(place)
+                kwargs[argument] = kind.is_pinned(place)
                 kind.note(place, argument + "=False", None, kwargs[argument])
             return original(*args, **kwargs)
 

@@ -15,8 +15,8 @@ _ALL = "all variables"
 
 
 class Environment(Kind):
-    name, words, has_places = "environment", "a variable of the environment", False
-    pinned, constant = False, True
+    name, label, has_places = "environment", "a variable of the environment", False
+    has_pin, constant = False, True
 
     def __init__(self, interposer):
         Kind.__init__(self, interposer)

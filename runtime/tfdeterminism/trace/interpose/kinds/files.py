@@ -22,7 +22,7 @@ _SKIPPED = (".py", ".pyc", ".so", ".json.part", ".tfdt")
 
 
 class Files(Kind):
-    name, words = "files", "files that an earlier run left"
+    name, label = "files", "files that an earlier run left"
 
     def open(self):
         self._system = tuple(

@@ -11,7 +11,7 @@ from .base import Kind
 
 
 class HashSeed(Kind):
-    name, words, coarse = "hash-seed", "the hash seed (hash(), the order of a set)", 0
+    name, label, coarseness = "hash-seed", "the hash seed (hash(), the order of a set)", 0
     environment = {"PYTHONHASHSEED": "0"}
 
     def open(self):

@@ -30,7 +30,7 @@ class _Entries(object):
 
 
 class Listing(Kind):
-    name, words, coarse = "listing", "the order in which the file system lists a folder", 0
+    name, label, coarseness = "listing", "the order in which the file system lists a folder", 0
 
     def open(self):
         self.replace(

@@ -17,8 +17,8 @@ FRAMES = 3  # os.getenv and the functions that it calls lie between a variable a
 
 
 class Machine(Kind):
-    name, words = "machine", "the name of the machine, the user or the job"
-    pinned, constant = False, True
+    name, label = "machine", "the name of the machine, the user or the job"
+    has_pin, constant = False, True
 
     def open(self):
         self._replace(os, "uname", _change_node_name)

@@ -13,7 +13,7 @@ _FILL = "glibc.malloc.perturb=170:glibc.malloc.tcache_count=0"
 
 
 class Memory(Kind):
-    name, words = "memory", "uninitialized memory"
+    name, label = "memory", "uninitialized memory"
     environment = {"GLIBC_TUNABLES": _FILL}
 
     def open(self):

@@ -20,7 +20,7 @@ _CALLERS = 3  # maximum of frames between the user's line and os.stat; imports c
 
 
 class Mtime(Kind):
-    name, words, coarse = "mtime", "the times at which files were written", 0
+    name, label, coarseness = "mtime", "the times at which files were written", 0
 
     def open(self):
         for name in ("stat", "lstat"):
@@ -51,7 +51,7 @@ class Mtime(Kind):
             if isinstance(path, (int, bytes)) or not self._asks_for_time():
                 return result
             place = self.interposer.place()
-            is_held = self.holds(place)
+            is_held = self.is_pinned(place)
             self.note(place, "os.stat", (str(path)[-60:], result.st_mtime), is_held)
             if is_held:
                 is_new = result.st_mtime >= self.interposer.epoch

@@ -8,8 +8,8 @@ from .base import Kind
 
 
 class Network(Kind):
-    name, words, has_places = "network", "what another machine answers", False
-    pinned = False
+    name, label, has_places = "network", "what another machine answers", False
+    has_pin = False
 
     def open(self):
         self.interposer.on_audit_event(["socket.connect"], self._on_connect)

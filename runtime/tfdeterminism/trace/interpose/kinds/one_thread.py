@@ -8,7 +8,7 @@ from .base import Kind
 
 
 class OneThread(Kind):
-    name, words, coarse, has_places = "one-thread", "the threads inside of ops", 4, False
+    name, label, coarseness, has_places = "one-thread", "the threads inside of ops", 4, False
     environment = {
         name: "1"
         for name in (

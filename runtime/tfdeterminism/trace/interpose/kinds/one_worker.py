@@ -18,7 +18,7 @@ _WORKERS = (
 
 
 class OneWorker(Kind):
-    name, words, coarse = "one-worker", "several workers", 5  # 5: the pin that removes most other nondeterminism
+    name, label, coarseness = "one-worker", "several workers", 5  # 5: the pin that removes most other nondeterminism
 
     def open(self):
         for module, name, argument, number in _WORKERS:
@@ -42,7 +42,7 @@ class OneWorker(Kind):
             place, arguments = kind.interposer.place(), signature.bind(self, *args, **kwargs).arguments
             # Without the argument a constructor chooses several workers, unless 0 (none) is the number of the pin.
             has_several = arguments.get(argument, number if number == 0 else None) != number
-            is_held = has_several and kind.holds(place)
+            is_held = has_several and kind.is_pinned(place)
             if has_several:
                 kind.note(place, owner.__name__, value=None, held=is_held)
             if not is_held:

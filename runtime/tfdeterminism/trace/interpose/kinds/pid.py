@@ -16,7 +16,7 @@ _LARGEST = 4000000
 
 
 class Pid(Kind):
-    name, words, coarse = "pid", "the number of a process or thread", 0
+    name, label, coarseness = "pid", "the number of a process or thread", 0
 
     def open(self):
         getpid, kill = os.getpid, os.kill

@@ -13,8 +13,8 @@ _CALLS = ("cpu_count", "process_cpu_count")  # the second came with Python 3.13
 
 
 class Processors(Kind):
-    name, words = "processors", "the number of processors"
-    pinned, constant = False, True
+    name, label = "processors", "the number of processors"
+    has_pin, constant = False, True
 
     def open(self):
         for name in _CALLS:

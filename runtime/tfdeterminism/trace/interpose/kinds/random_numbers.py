@@ -42,7 +42,7 @@ class _Device(io.RawIOBase):
 
 
 class RandomNumbers(Kind):
-    name, words = "random", "random numbers without a seed"
+    name, label = "random", "random numbers without a seed"
 
     def open(self):
         self._counts = {}
@@ -106,7 +106,7 @@ class RandomNumbers(Kind):
                 if is_global and not self.interposer.is_called_by_user()
                 else self.interposer.place()
             )
-            is_held = self.holds(place)
+            is_held = self.is_pinned(place)
             original(generator, self.number(place) if is_held else None)
             self.note(place, "random.Random()", generator.getstate()[1][1], is_held)
 
@@ -136,7 +136,7 @@ class RandomNumbers(Kind):
         """
         self._globals[generator] = seed
         place = GLOBAL + generator
-        is_held = self.holds(place)
+        is_held = self.is_pinned(place)
         if is_held:
             seed(self.number(place))
         self.note(place, "begins", state(), is_held)
@@ -179,7 +179,7 @@ class RandomNumbers(Kind):
     def on_task(self):
         for generator, seed in self._globals.items():
             place = GLOBAL + generator
-            if generator not in self._seeded and self.holds(place):
+            if generator not in self._seeded and self.is_pinned(place):
                 seed(self.number(place))
                 self._seeded.discard(generator)  # this call is not the program's
 

@@ -8,5 +8,5 @@ from .base import Kind
 
 
 class Schedule(Kind):
-    name, words, coarse, has_places = "schedule", "the order in which the device executes threads", 3, False
+    name, label, coarseness, has_places = "schedule", "the order in which the device executes threads", 3, False
     environment = {"VGPU_SCHEDULE": "serial"}

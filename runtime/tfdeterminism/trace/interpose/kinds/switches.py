@@ -8,7 +8,7 @@ from .base import Kind
 
 
 class Switches(Kind):
-    name, words, coarse, has_places = "switches", "kernels that have a deterministic form", 3, False
+    name, label, coarseness, has_places = "switches", "kernels that have a deterministic form", 3, False
     environment = {
         "CUBLAS_WORKSPACE_CONFIG": ":4096:8",
         "TF_DETERMINISTIC_OPS": "1",

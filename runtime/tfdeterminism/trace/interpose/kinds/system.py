@@ -16,8 +16,8 @@ _CALLS = ("getloadavg", "times", "getppid", "statvfs")
 
 
 class System(Kind):
-    name, words, has_places = "system", "what the system and other programs tell", False
-    pinned = False
+    name, label, has_places = "system", "what the system and other programs tell", False
+    has_pin = False
 
     def open(self):
         self.interposer.on_audit_event(["open"], self._on_open)

@@ -20,7 +20,7 @@ _COMMUTING = 2  # ranks
 
 
 class TensorFusion(Kind):
-    name, words, has_places = "tensor-fusion", "which tensors ranks sum together", False
+    name, label, has_places = "tensor-fusion", "which tensors ranks sum together", False
     environment = {_THRESHOLD: "0"}
 
     def open(self):
