@@ -23,7 +23,7 @@ def verdict(
     uses_old_sum: bool = False,
     initializing: Mapping[str, int] = MappingProxyType({}),
 ) -> tuple[Verdict, str]:
-    """Return (verdict, reason) for a kernel.
+    """Return (verdict, reason) for a kernel; "yes": the order of the threads can change the result.
 
     atomics: {kind: number of instructions}.  loops: the (verdict, reason) of each compare-and-swap.
     uses_old_sum: the old value of an integer add is used, perhaps as an index to write to.  The sum does not depend on

@@ -23,15 +23,15 @@ class SourceState(StrEnum):
     """The state of one source on one kind of device: it differs, has a solution, is proved, or is unknown."""
 
     OPEN = "differs"
-    MENDED = "mended"
+    SOLVED = "solved"
     PROVED = "proved"
     UNKNOWN = "unknown"
 
 
-_STYLE = {SourceState.OPEN: "red", SourceState.MENDED: "green", SourceState.PROVED: "green", SourceState.UNKNOWN: "dim"}
+_STYLE = {SourceState.OPEN: "red", SourceState.SOLVED: "green", SourceState.PROVED: "green", SourceState.UNKNOWN: "dim"}
 _KIND_ORDER = {"gpu": 0, "vgpu": 1, "cpu": 2}
 LEGEND = (
-    "Each source in the newest environment that ran it. mended: a solution was seen\n"
+    "Each source in the newest environment that ran it. solved: a solution was seen\n"
     "to work. proved: the same in every order. unknown: not seen to differ, no more."
 )
 NEXT = (
@@ -107,7 +107,7 @@ def _source_state(cells: Sequence[StatusCell], matrix: Matrix) -> SourceState:
     if Verdict.NONDETERMINISTIC not in control_verdicts:
         return SourceState.PROVED if control_verdicts == {Verdict.SCHEDULE_INDEPENDENT} else SourceState.UNKNOWN
     return (
-        SourceState.MENDED if any(cell.inferred.is_shown_deterministic for cell in newest_cells) else SourceState.OPEN
+        SourceState.SOLVED if any(cell.inferred.is_shown_deterministic for cell in newest_cells) else SourceState.OPEN
     )
 
 

@@ -96,7 +96,7 @@ def _check_all_records(project: Project, status: Status) -> None:
     read = partial(store.find_faults_of, find_faults=rules.faults_of_new)
     faults = [fault for file_faults in parallel_map(read, files, enough=pays_to_read(files)) for fault in file_faults]
     if faults:
-        raise DataError("\n".join(dict.fromkeys(faults)), "Measure again, or mend the matrix.")
+        raise DataError("\n".join(dict.fromkeys(faults)), "Measure again, or correct the matrix.")
     if envelope_faults := AttestationStore.open(project, status.matrix).find_faults():
         raise DataError(
             "\n".join(envelope_faults), "Remove envelopes that no trusted key signed: git checkout matrix/signatures."

@@ -33,7 +33,7 @@ def schemas() -> dict[str, str]:
         "solution": Solution,
         "ops": Ops,
         "names": NameMappings,
-        "confirmed": Readings,
+        "confirmed": Readings,  # matrix/ops/<framework>/confirmed.toml: sources that somebody read and confirmed
         "kernels": KernelsFile,
         "alerts": Alerts,
         "alert-names": Meanings,

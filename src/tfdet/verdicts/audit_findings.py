@@ -18,6 +18,8 @@ from tfdet.matrix import ranges
 from tfdet.matrix.models import Source, SourceAudit
 from tfdet.store.audits import StoredAudit, StoredKernel
 
+# order-dependent: the op's own kernels add floats atomically; partial: only kernels of its code for other ops do;
+# unresolved: what their atomics do is not known; orderless: their atomics do not depend on order.
 FindingKind = Literal["order-dependent", "partial", "unresolved", "orderless", "no atomics", "not shipped"]
 ReachabilityKind = Literal["reached", "not reached", "no GPU kernel", "not established"]
 

@@ -25,16 +25,18 @@ MIN_RUNS = 20  # equal runs; after fewer, the chance that the next run differs c
 
 
 class Verdict(StrEnum):
-    NONDETERMINISTIC = "nondeterministic"
-    SCHEDULE_INDEPENDENT = "schedule-independent"
-    DETERMINISTIC = "deterministic"
-    TOO_FEW = "too few runs"
-    NOT_SHOWN = "not shown to differ"
-    RAISES = "raises"
-    UNSUPPORTED = "unsupported"
-    FAILED = "failed"
-    STALE = "stale"
-    BLANK = ""
+    """What the records of a cell show.  A control is the same case without the solution, on the same machine."""
+
+    NONDETERMINISTIC = "nondeterministic"  # a run differed
+    SCHEDULE_INDEPENDENT = "schedule-independent"  # proved: no order of execution gives other bytes
+    DETERMINISTIC = "deterministic"  # enough equal runs of cases whose control differed
+    TOO_FEW = "too few runs"  # fewer than MIN_RUNS equal runs of such cases
+    NOT_SHOWN = "not shown to differ"  # all runs were equal, and no control differed
+    RAISES = "raises"  # the framework refuses to run the op nondeterministically
+    UNSUPPORTED = "unsupported"  # the framework has no such op, kernel or call here
+    FAILED = "failed"  # a case crashed or timed out
+    STALE = "stale"  # all records are of earlier versions of the cases
+    BLANK = ""  # there are no records
 
 
 # The verdicts of cells whose runs were all equal.

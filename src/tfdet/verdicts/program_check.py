@@ -167,7 +167,7 @@ def _entropy_findings(program: Program, solutions: set[str]) -> Iterator[Program
             by_rule.setdefault(rule, []).append(call)
     for rule, calls in by_rule.items():
         enabled = [name for name in rule.settled_by if name in solutions]
-        text = f"{rule.title}; settled by {', '.join(enabled)}" if enabled else f"{rule.title}: {rule.mend}"
+        text = f"{rule.title}; settled by {', '.join(enabled)}" if enabled else f"{rule.title}: {rule.advice}"
         yield ProgramFinding("note" if enabled else "warning", "", text, rule.settled_by, tuple(calls), rule.id)
 
 

@@ -130,7 +130,7 @@ def _documented(status: Status, key: str, solution: str | None) -> Iterator[Rema
     environment = matrix.environment(key)
     stock = _stock_environment(matrix, key)
     for name, source in matrix.sources.items():
-        if source.group == "beyond":  # of another library
+        if source.group == "beyond":  # the group of sources in other libraries than the framework
             continue
         claims, note = _claims(source, environment, stock)
         for device in source.devices:

@@ -57,7 +57,7 @@ def test_sources_of_tensorflow_that_a_gpu_ran_come_first(status_of_checkout: Sta
 
 def test_a_source_with_a_solution_has_both_verdicts_in_one_environment(status_of_checkout: Status) -> None:
     for part in overview_rows(status_of_checkout):
-        for source in part.sources[SourceState.MENDED]:
+        for source in part.sources[SourceState.SOLVED]:
             selection = Selection(frameworks=[part.framework], devices=[part.cli_name], sources=[source])
             by_environment: dict[str, set[str]] = {}
             for cell in selection.cells(status_of_checkout):

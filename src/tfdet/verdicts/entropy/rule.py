@@ -61,10 +61,10 @@ class UnitText:
 
 @dataclass(frozen=True)
 class Rule:
-    """A rule.  title: what it finds.  mend: the advice.  settled_by: solutions of the matrix that make it harmless."""
+    """A rule.  title: what it finds.  advice: what to do.  settled_by: solutions of the matrix that make it harmless."""
 
     id: str
     title: str
-    mend: str
+    advice: str
     find: Callable[[UnitText], Iterator[Call]]
     settled_by: tuple[str, ...] = ()
