@@ -65,7 +65,7 @@ def baseline(paths: list[Path], arch: str) -> float:
     environment = {**os.environ, "PATH": f"{tool.parent}:{os.environ['PATH']}"}
     start = time.perf_counter()
     for path in paths:
-        if scan_library(path, path.name, set()).sass:
+        if scan_library(path, path.name, set()).sass:  # the architectures that it has machine code for
             command = f"{tool} -sass -arch {arch} '{path}' | grep -cE 'ATOM|RED'"
             subprocess.run(command, shell=True, env=environment, stdout=subprocess.DEVNULL, check=False)
     return time.perf_counter() - start

@@ -123,7 +123,10 @@ def run(folder: Path, python: str, target: Path, records: Path, arguments: list[
 def compare_with_untrimmed(
     project: Project, folder: Path, packages: Path, python: str, sources: list[str]
 ) -> tuple[int, int]:
-    """Run cases in the bundle and in its packages; return (records with equal digests, records)."""
+    """Run cases in the bundle and in its packages; return (records with equal digests, records).
+
+    Without a solution, and with TEOD, which is tf.config.experimental.enable_op_determinism().
+    """
     selection = [argument for source in sources for argument in ("--source", source)]
     selection += ["--solution", "none", "--solution", "TEOD", "--repeats", "3", "--processes", "1"]
     trimmed, untrimmed = folder.parent / "trimmed.jsonl", folder.parent / "whole.jsonl"

@@ -66,7 +66,11 @@ def report(outcomes: Iterable[Outcome], file: Path | None) -> int:
 
 
 def search(program: CauseProgram, python: str, folder: Path, fix: bool) -> Outcome:
-    """Measure the time of the plain program, and search another copy of it."""
+    """Measure the time of the plain program, and search another copy of it; return what was said, beside the answers.
+
+    Of the Outcome `kinds`, `places` and `fix` are whether these are right, None where there was nothing to say or try;
+    `false` is whether something false was said, and `times` the search's time in runs of the plain program.
+    """
     start = time.perf_counter()
     run(python, program.copy(folder / "plain"), "main.py")
     plain = time.perf_counter() - start

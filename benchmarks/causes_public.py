@@ -63,6 +63,7 @@ def rows(framework: str, names: Iterable[str]) -> dict[str, Mapping[str, Any]]:
     rows_by_name = {}
     for name, row in table.items():
         source, path = row["from"]
+        # Keras' scripts are all that run on TensorFlow.
         if (source == "keras") == (framework == "tensorflow") and name in (list(names) or table):
             rows_by_name[name] = {**row, "of": tuple(sources[source].split("@")), "path": path}
     return rows_by_name
@@ -85,7 +86,7 @@ def create_program(name: str, row: Mapping[str, Any], framework: str, scripts: P
         )
         for cause in row["causes"]
     )
-    return CauseProgram(program, "", answers, "", (), 2, False)
+    return CauseProgram(program, about="", causes=answers, fix="", changes=(), runs=2, first_run_only=False)
 
 
 def place(text: str, kind: str, part: str) -> Place:

@@ -69,7 +69,10 @@ def _faults_of(program: CauseProgram, folder: Path, runs: int, run: Run) -> list
 
 
 def faults_of_each(program: CauseProgram, folder: Path, run: Run) -> list[str]:
-    """Check that each of several causes makes runs differ by itself; return messages about those that do not."""
+    """Check that each of several causes makes runs differ by itself; return messages about those that do not.
+
+    copy(fixed=True, but=kind) corrects all causes but those of one kind.
+    """
     faults = []
     for kind in sorted(program.kinds) if len(program.causes) > 1 else ():
         copy = program.copy(folder / kind / "program", fixed=True, but=kind)
@@ -79,7 +82,10 @@ def faults_of_each(program: CauseProgram, folder: Path, run: Run) -> list[str]:
 
 
 def fixed_runs(program: CauseProgram, runs: int) -> int:
-    """Return the number of runs with the fix, which is higher for programs that rarely differ."""
+    """Return the number of runs with the fix.
+
+    It is higher for programs that rarely differ: program.runs is the number of runs in which two surely do.
+    """
     return max(runs, program.runs)
 
 

@@ -58,6 +58,7 @@ class Driver:
         return kernel_reasons
 
     def reason(self, function: int) -> str:
+        """Return why a kernel is refused: a question for one of its attributes makes the library decode it."""
         threads = ctypes.c_int()
         return self.fault() if self.cuda.cuFuncGetAttribute(ctypes.byref(threads), 0, ctypes.c_void_p(function)) else ""
 

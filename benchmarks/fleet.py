@@ -2,6 +2,7 @@
 
 plan: time to plan 10,000 tasks.  merge: time to merge their 1,000,000 records.  Both without a cluster.
 overhead: that of 100 tasks over a real Slurm of two nodes on this machine.
+The tasks' environments have no framework: those of bare_project run Python functions that sleep (tests/e2e).
 kills: no record is lost when each daemon and the watching process are killed 30 times.
 """
 
@@ -86,6 +87,7 @@ def _write_attempt(fleet_folder: FleetFolder, number: int, task: Task, record_co
     for machine in range(record_count):
         record = base | {"machine": f"{machine:012x}"}
         lines.append(journal.dump(record | {"checksum": journal.checksum(record)}) + "\n")
+    # NUMBER-1 is the first attempt of a task.
     fleet_folder.record_start(f"{number}-1", AttemptStart(node="n", started=0.0))
     fleet_folder.journal(f"{number}-1").write_text("".join(lines), "utf-8")
     fleet_folder.record_end(f"{number}-1", AttemptEnd(code=0, node="n", seconds=1.0))

@@ -2,6 +2,8 @@
 
     python benchmarks/ledger.py PYTHON {torch,tensorflow} [NAME...]
 
+A ledger is the file into which a run of `tfdet locate` notes what enters the program: times, random numbers, files, the
+order of threads.  A pin gives the program the same value of these in each run.
 PYTHON: an interpreter with the framework.  Programs: the clean ones of tests/runtime/cause_programs, or those named.
 Each runs alternately plain and as `locate` runs it without pins, three times; CPU times are those of all processes.
 Promised: a median ratio of at most 1.1.  Baseline: the plain program, run just before.  Exit code 1 if it is broken, or

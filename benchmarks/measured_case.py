@@ -24,7 +24,7 @@ SMALL_CALLS = 200  # eager calls are short: the median of that many
 
 
 class Case:
-    """One call of an op that a patch replaces.
+    """One call of an op that a patch of tfdeterminism replaces.
 
     op: the type of the original op.  inputs(small): its arguments as arrays, of sizes as in a training, or minimal.
     call(*tensors): returns the outputs.  eager: whether call also works eagerly.  kept: whether the patched form still

@@ -68,7 +68,10 @@ def guard_of(text: str) -> set[str]:
 
 
 def is_same(library: ctypes.CDLL, low: int, high: int, text: str, reads: set[str], writes: set[str]) -> bool:
-    """Return whether the decoder names the same; of what is not arithmetic it may read more and write less."""
+    """Return whether the decoder names the same; of what is not arithmetic it may read more and write less.
+
+    Its text is "= R2 P0 < R4 R5", written before read, without "=" for what is not arithmetic, or "? REASON".
+    """
     own = library.vgpu_sass_registers(ctypes.c_uint64(low), ctypes.c_uint64(high)).decode()
     if own.startswith("?"):
         return False

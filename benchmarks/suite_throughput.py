@@ -1,7 +1,8 @@
 """Cells per minute of the suite, which forks, relative to one process per test, on the same cases (promise: >= 10 x).
 
 Usage: python benchmarks/suite_throughput.py [ENV]     default: tf2.21, on the CPU
-Both do the same work for a cell: one fresh runtime, one reference, five repeats, which are compared byte by byte.
+A cell is a case of the suite under one solution.  Both do the same work for it: one fresh runtime, one reference, five
+repeats, which are compared byte by byte.
 Baseline: a new Python process that imports TensorFlow for each cell, as one run of `pytest` per test does.
 """
 

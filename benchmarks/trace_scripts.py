@@ -33,6 +33,7 @@ MAKEMORE, NETS = ("karpathy/makemore", "988aa59e4d8f"), ("jcjohnson/pytorch-exam
 COURSE = ("yunjey/pytorch-tutorial", "0500d3df5a2a")
 EXAMPLES = ("aymericdamien/TensorFlow-Examples", "6dcbe14649")
 FED = {"Python feed", "input pipeline"}
+# {planted fault: the classes of the first culprit that are right}
 EXPECTED_CLASSES = {"data": FED, "order": FED | {"order only"}, "clock": FED, "seeds": FED | {"seed or state"}}
 
 

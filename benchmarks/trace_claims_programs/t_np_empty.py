@@ -1,4 +1,4 @@
-r"""The same by NumPy.
+r"""Most of a NumPy array is never written, and all of it read.
 
 in: torch2.13
 says: Python feed
