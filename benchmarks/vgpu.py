@@ -33,7 +33,7 @@ KERNELS = {  # grid, block, elements
 }
 VALUES = random.Random(0).choices([-1.5, 0.25, 0.75, 3.0], k=max(elements for _, _, elements in KERNELS.values()))
 # {VGPU_SCHEDULE: the variables by which the prototype selects the same schedule}.  serial: threads run one after the
-# other; random:SEED: they take turns in a random order; atomics:SEED: as serial, but atomics are executed late, shuffled.
+# other; random:SEED: they take turns in a random order; atomics:SEED: as serial, but atomics are deferred and shuffled.
 SCHEDULES = {
     "serial": {"VGPU_SCHED": "serial"},
     "random:1": {"VGPU_SCHED": "random", "VGPU_SEED": "1"},

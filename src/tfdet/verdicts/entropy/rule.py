@@ -61,7 +61,7 @@ class UnitText:
 
 @dataclass(frozen=True)
 class Rule:
-    """A rule.  title: what it finds.  advice: what to do.  settled_by: solutions of the matrix that make it harmless."""
+    """A rule.  title: what it finds.  advice: what to do.  settled_by: solutions that make what it finds harmless."""
 
     id: str
     title: str
