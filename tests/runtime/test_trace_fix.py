@@ -85,6 +85,12 @@ def test_advice_that_does_not_help() -> None:
     assert "with it the program still differs: 2 of 3 runs end alike (without it 2 of 3)" in fix.lines()[1]
 
 
+def test_advice_without_which_the_runs_agree_as_well_is_not_praised() -> None:
+    fix = trial(lambda fixed, turn: "same", [culprit("SEED")])
+    assert fix.result == "not shown"
+    assert "with it and without it the program repeats itself, which shows nothing: 3 of 3 runs" in fix.lines()[1]
+
+
 def test_advice_with_which_the_program_fails() -> None:
     def digests(fixed: bool, turn: int) -> object:
         if fixed:

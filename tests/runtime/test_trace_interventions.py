@@ -642,6 +642,30 @@ def test_two_causes_are_both_found(tmp_path: Path) -> None:
     assert (code, places_of(output)) == (1, [("hash-seed", "main.py", 2), ("random", "main.py", 3)])
 
 
+def test_a_cause_without_a_known_fix_is_pinned_while_the_others_fix_is_tried(tmp_path: Path) -> None:
+    text = """
+import tempfile
+names = list({"n%d" % i for i in range(40)})
+with tempfile.TemporaryDirectory() as folder:
+    print(names, folder)
+"""
+    program = write_program(tmp_path, main=text)
+    ran = subprocess.run(command("--fix", "--", "main.py"), cwd=program, env=environ(), capture_output=True, text=True)
+    assert "sorted(" in ran.stdout and "(tried with random pinned: 3 of 3 runs agree)" in ran.stdout
+    assert ran.returncode == 1, "one of two causes stays"
+
+
+def test_pins_with_which_the_program_fails_are_not_said_to_differ(tmp_path: Path) -> None:
+    text = """
+import os
+assert os.path.exists("/proc/%d" % os.getpid())
+print(open("/proc/sys/kernel/random/uuid").read())
+"""
+    program = write_program(tmp_path, main=text)
+    ran = subprocess.run(command("--", "main.py"), cwd=program, env=environ(), capture_output=True, text=True)
+    assert "(3 different ends), and the program fails with every kind pinned that can be" in ran.stdout
+
+
 def test_a_cache_of_the_first_run(tmp_path: Path) -> None:
     text = """
 import os
@@ -728,6 +752,28 @@ print(open("/proc/sys/kernel/random/uuid").read(), subprocess.check_output(["dat
         "connect at main.py:3",
         "read /proc/sys/kernel/random/uuid at main.py:6",
         "run date +%N at main.py:6",
+    ]
+
+
+TIMERS = """
+import os, signal, threading
+signal.signal(signal.SIGALRM, lambda *_: None)
+signal.setitimer(signal.ITIMER_REAL, 60)
+signal.setitimer(signal.ITIMER_REAL, 0)
+signal.alarm(0)
+signal.alarm(60)
+threading.Timer(60, print).cancel()
+print(open("/proc/sys/kernel/random/uuid").read())
+"""
+
+
+def test_timers_are_noted(tmp_path: Path) -> None:
+    _, output = located(write_program(tmp_path, main=TIMERS))
+    assert output["interventions"]["noted"] == [
+        "Timer at main.py:7",
+        "alarm at main.py:6",
+        "read /proc/sys/kernel/random/uuid at main.py:8",
+        "setitimer at main.py:3",
     ]
 
 
@@ -1041,6 +1087,12 @@ FIXES = [
     ),
     ("completion", "async def f():\n    await gather(a(), b())", "async def f():\n    [await a(), await b()]"),
     ("completion", "model.fit(Rows(workers=3))", "model.fit(Rows(workers=1))"),
+    ("completion", "x = list(pool.map(f, xs))", "x = list(map(f, xs))"),
+    (
+        "completion",
+        "made = [self.pool.submit(f, n) for n in ns]",
+        "made = [(lambda future: (future.exception(), future)[1])(self.pool.submit(f, n)) for n in ns]",
+    ),
     ("addresses", "x = {a for a in b}", "x = dict.fromkeys(a for a in b)"),
     ("completion", "for f in as_completed(futures):\n    pass", "for f in list(futures):\n    pass"),
     ("completion", "x = list(pool.imap_unordered(f, xs))", "x = list(pool.imap(f, xs))"),
@@ -1127,6 +1179,11 @@ def test_the_advice_is_that_of_the_change() -> None:
         for text in ("x = list({'a', y})", "x = hash(y) % 64")
     )
     assert len({sets, digests, source_fixes.words("hash-seed")}) == 3
+    tasks, callbacks = (
+        source_fixes.words("completion", source_fixes.changes_of_line("completion", text, 1))
+        for text in ("x = list(pool.map(f, xs))", "p.apply_async(f, (n,), callback=rows.append)")
+    )
+    assert "share nothing" in tasks and callbacks == source_fixes.words("completion")
 
 
 NO_FIXES = [
@@ -1134,6 +1191,7 @@ NO_FIXES = [
     ("random", "x = choice(plans)"),
     ("clock", "x = ("),
     ("completion", "threading.Timer(1, stop).start()"),
+    ("completion", "data = data.map(f)"),
 ]
 
 

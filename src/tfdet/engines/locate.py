@@ -146,7 +146,7 @@ class ManualFix(_Model):
 class Fix(_Model):
     """The result of runs in which the tool applied its advice without a change of the program."""
 
-    result: Literal["repeats", "differs", "fails", "by hand"]
+    result: Literal["repeats", "differs", "fails", "by hand", "not shown"]
     applied: list[Applied]
     manual_changes: list[ManualFix] = []
     ratio: float | None
@@ -224,12 +224,13 @@ class CauseProof(_Model):
 
 
 class SourceFix(_Model):
-    """A change of lines of the user's program.  runs: number of runs with the change."""
+    """A change of lines of the user's program.  runs: with the change; pinned: kinds that were pinned in these runs."""
 
     words: Text
     diff: list[Text]
     result: Literal["holds", "differs", "fails", "untried"]
     runs: int
+    pinned: list[Text] = []
 
 
 class ProvenCause(_Model):

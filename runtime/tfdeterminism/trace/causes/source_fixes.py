@@ -21,7 +21,7 @@ _WORDS = {
     "mtime": "order by name, or use what is in the file, not when it was written",
     "pid": "use a number that you choose (a rank, a worker's index), not the process's",
     "clock": "use a number that you choose, not the time; count steps, not seconds",
-    "random": "seed it, or use a number that you choose",
+    "random": "seed it, or use a number or a name that you choose",
     "completion": "take results in the order of submission, or put each where it belongs by its index",
     "memory": "write memory before it is read",
     "addresses": "order by a value of the objects (a name, an index), not by id() or as a set gives them",
@@ -32,6 +32,9 @@ _WORDS = {
     "schedule": "switch to deterministic ops",
 }
 _DIGEST = "__import__('zlib').crc32(repr({}).encode())"  # the same in each process, unlike hash()
+_AT_ONCE = "(lambda future: (future.exception(), future)[1])({})"  # waits for a task and returns its future
+_IN_TURN = re.compile(r"(?<![.\w])map\(|" + re.escape(_AT_ONCE.partition("{}")[0]))
+_TASK_WORDS = "let each task end before the next begins, or share nothing between them (a generator, a list)"
 _SORT_WORDS = "iterate over the set in sorted order"
 _DIGEST_WORDS = "digest it without hash(), which gives something else in each process"
 _ITERATING = tuple(
@@ -67,6 +70,8 @@ def words(kind, new_lines=()):
     """Return the advice for a kind of nondeterminism, in one line. new_lines: the lines that the edit writes."""
     if kind == "hash-seed" and new_lines:
         return _DIGEST_WORDS if any(_DIGEST.partition("{}")[0] in line for line in new_lines) else _SORT_WORDS
+    if kind == "completion" and any(map(_IN_TURN.search, new_lines)):
+        return _TASK_WORDS
     return _WORDS[kind]
 
 
@@ -485,8 +490,21 @@ def _keep_task_order(code):
         is_named = isinstance(owner, (ast.Name, ast.Attribute, ast.Subscript))
         if isinstance(code.statement, (ast.Expr, ast.For)) and is_named:
             edits.append(code.replace(call, "({0}.start(), {0}.join())".format(code.text(owner))))
+    edits += _tasks_in_turn(code)
     edits += [code.replace(count, "1") for count in code.keywords(_COUNTS)]
     return edits
+
+
+def _tasks_in_turn(code):
+    """Return edits that let each task of an executor end before the next begins, for tasks that share something."""
+    if code.calls(("as_completed", "add_done_callback")):
+        return []
+    methods = [call for call in code.calls(("map", "submit")) if isinstance(call.func, ast.Attribute)]
+    return [
+        code.replace(call.func, "map") if _name(call) == "map" else code.replace(call, _AT_ONCE.format(code.text(call)))
+        for call in methods
+        if len(call.args) > (_name(call) == "map") and not (_name(call) == "map" and call.keywords)
+    ]
 
 
 def _callbacks_in_turn(code):

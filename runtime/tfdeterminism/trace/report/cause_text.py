@@ -5,9 +5,14 @@ from ..search.proven_cause import NOT_PROVED, PROVEN, SAME, TRACE_ONLY
 from ..search.source_fix_trial import DIFFERS, FAILS, HOLDS
 
 _RESULTS = {
-    HOLDS: "tried: {0} of {0} runs agree",
-    DIFFERS: "tried: the runs still differ",
-    FAILS: "tried: the program fails",
+    HOLDS: "tried{1}: {0} of {0} runs agree",
+    DIFFERS: "tried{1}: the runs still differ",
+    FAILS: "tried{1}: the program fails",
+}
+
+_ALL_PINNED = {  # keys: whether the program fails with all pins
+    False: "they still differ with every kind pinned that can be",
+    True: "the program fails with every kind pinned that can be",
 }
 
 
@@ -26,8 +31,8 @@ def lines(result):
         report.append("Tried:   {}".format("; ".join(interventions.without_effect()) or "nothing else"))
     elif interventions.verdict == NOT_PROVED:
         report.append(
-            "Not proved: the {} in {}, and they still differ with every kind pinned that can be".format(
-                _differ(interventions), _ends(interventions)
+            "Not proved: the {} in {}, and {}".format(
+                _differ(interventions), _ends(interventions), _ALL_PINNED[interventions.fails_with_all]
             )
         )
         report.append("Tried:   " + "; ".join(interventions.tried))
@@ -94,9 +99,10 @@ def _fix_lines(fix):
     new_lines = fix.new_lines() if fix else []
     if not new_lines:
         return ["Fix:     " + fix.words] if fix else []
+    pinned = " with {} pinned".format(" and ".join(fix.pinned)) if fix.pinned else ""
+    outcome = _RESULTS.get(fix.result, "not tried: --fix tries it").format(fix.runs, pinned)
     if fix.result in (DIFFERS, FAILS):
-        return ["Fix:     {} (a change of the line was {})".format(fix.words, _RESULTS[fix.result])]
-    outcome = _RESULTS.get(fix.result, "not tried: --fix tries it").format(fix.runs)
+        return ["Fix:     {} (a change of the line was {})".format(fix.words, outcome)]
     if len(new_lines) == 1:
         return ["Fix:     {}: `{}` ({})".format(fix.words, new_lines[0].strip(), outcome)]
     return ["Fix:     {} ({}):".format(fix.words, outcome)] + ["           " + line for line in new_lines]

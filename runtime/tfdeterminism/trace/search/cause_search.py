@@ -12,7 +12,7 @@ from ..interpose import kinds
 from .interposed_runs import FILES, PRINTED, WEIGHTS
 from .minimize import ddmin
 from .place_search import PlaceSearch
-from .proven_cause import NOT_PROVED, PROVEN, SAME, Interventions, ProvenCause
+from .proven_cause import FAILED, NOT_PROVED, PROVEN, SAME, Interventions, ProvenCause
 from .summed_tensors import SummedTensors
 
 _RISK = 0.05  # accepted probability that runs which can differ agree by chance
@@ -151,7 +151,7 @@ class CauseSearch(object):
             self.hold_counts.update(_count_held_calls(pins, runs[-1].ledger))
             has_no_hold = do_agree and not any(self.hold_counts[name] for name in pins)
             self._agreements[key] = do_agree and not has_no_hold
-            outcome = "the program fails" if failed else "took no hold" if has_no_hold else (
+            outcome = FAILED if failed else "took no hold" if has_no_hold else (
                 "equal in {} runs" if do_agree else "differs within {} runs").format(len(runs))
             self.interventions.tried.append("{} pinned: {}".format(self._describe_pins(pins), outcome))
             self._progress.print_line("  " + self.interventions.tried[-1])

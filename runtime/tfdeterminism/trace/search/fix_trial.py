@@ -7,15 +7,22 @@ import time
 from . import fixes
 from .program_runner import ProgramFailedError
 
-REPEATS, DIFFERS, FAILS, BY_HAND = "repeats", "differs", "fails", "by hand"
+REPEATS, DIFFERS, FAILS, BY_HAND, NOT_SHOWN = "repeats", "differs", "fails", "by hand", "not shown"
+
+_OUTCOMES = {
+    REPEATS: "the program repeats itself",
+    DIFFERS: "the program still differs",
+    NOT_SHOWN: "and without it the program repeats itself, which shows nothing",
+}
 
 
 class Fix(object):
     """The fixes that were tried, and how the program ran with them.
 
-    result: REPEATS, DIFFERS, FAILS or BY_HAND; applied: the AutomaticFixes; manual_changes: culprits that only a
-    change of the program fixes; with_fix, without_fix: Outcomes; error: why the program failed with the fixes, or None;
-    compared_by_ops: whether the runs were compared op by op, because they have no weights.
+    result: REPEATS, DIFFERS, FAILS, BY_HAND, or NOT_SHOWN if all runs without the fixes ended alike, too; applied: the
+    AutomaticFixes; manual_changes: culprits that only a change of the program fixes; with_fix, without_fix: Outcomes;
+    error: why the program failed with the fixes, or None; compared_by_ops: whether the runs were compared op by op,
+    because they have no weights.
     """
 
     def __init__(self, applied, manual_changes):
@@ -58,8 +65,7 @@ class Fix(object):
         if self.result == FAILS:
             return "with it the program fails: {}".format(self.error)
         outcomes = self.with_fix
-        text = "with it the program {}: {} of {} runs end alike".format(
-            "repeats itself" if self.result == REPEATS else "still differs", outcomes.identical, outcomes.runs)
+        text = "with it {}: {} of {} runs end alike".format(_OUTCOMES[self.result], outcomes.identical, outcomes.runs)
         if self.compared_by_ops:
             text += ", op by op: it has no weights to compare"
         else:
@@ -122,7 +128,9 @@ class FixTrial(object):
         if None in fix.with_fix.digests:
             fix.compared_by_ops = True
             fix.with_fix.digests = self._differ(options, environment)
-        fix.result = REPEATS if fix.with_fix.identical == fix.with_fix.runs else DIFFERS
+        repeats = fix.with_fix.identical == fix.with_fix.runs
+        is_shown = fix.compared_by_ops or fix.without_fix.identical < fix.without_fix.runs
+        fix.result = (REPEATS if is_shown else NOT_SHOWN) if repeats else DIFFERS
 
     def _run(self, outcomes, options, environment, turn):
         began = self._clock()

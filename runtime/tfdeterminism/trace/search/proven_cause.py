@@ -3,6 +3,7 @@
 from ..schema.ledger import split_place
 
 TRACE_ONLY = "only traces were asked for"
+FAILED = "the program fails"  # the end of a line of `tried`
 SAME, PROVEN, NOT_PROVED, NOT_TRIED = "same", "proven", "not proved", "not tried"
 
 
@@ -65,11 +66,11 @@ class ProvenCause(object):
 class Interventions(object):
     """The results of all runs with and without pins.
 
-    verdict: SAME, PROVEN, NOT_PROVED (the runs differ with all pins, too), NOT_TRIED; compared: which result of a run
-    is compared; runs: ends of the runs without pins, as numbers of the first that each equals; needed: number of runs
-    that must agree; also_differ: other results that differ and are not compared; causes: ProvenCauses; tried: lines of
-    text; latent: kinds that make a difference if they are varied; noted: calls without a pin, or, of SAME, that were
-    not varied; why: the reason of NOT_TRIED.
+    verdict: SAME, PROVEN, NOT_PROVED (with all pins the runs still differ, or the program fails), NOT_TRIED; compared:
+    which result of a run is compared; runs: ends of the runs without pins, as numbers of the first that each equals;
+    needed: number of runs that must agree; also_differ: other results that differ and are not compared; causes:
+    ProvenCauses; tried: lines of text; latent: kinds that make a difference if they are varied; noted: calls without a
+    pin, or, of SAME, that were not varied; why: the reason of NOT_TRIED.
     """
 
     def __init__(self):
@@ -80,6 +81,11 @@ class Interventions(object):
     def without_effect(self):
         """Return the lines of `tried` about whole kinds with which the runs still differ, each once."""
         return sorted({line for line in self.tried if "equal in" not in line and " at " not in line})
+
+    @property
+    def fails_with_all(self):
+        """Whether the last test, with every kind pinned, ended in a failure of the program."""
+        return bool(self.tried) and self.tried[-1].endswith(FAILED)
 
     @property
     def distinct(self):

@@ -16,15 +16,17 @@ class SourceFix(object):
     """An edit of the program's source.
 
     words: what to do; diff: lines of a unified diff, [] if no edit is known; result: HOLDS, DIFFERS, FAILS or UNTRIED;
-    runs: number of runs with the edit.
+    runs: number of runs with the edit; pinned: the kinds that were pinned in these runs, because no edit is known for
+    them.
     """
 
     def __init__(self, kind, diff=()):
-        self.diff, self.result, self.runs = list(diff), UNTRIED, 0
+        self.diff, self.result, self.runs, self.pinned = list(diff), UNTRIED, 0, []  # type: tuple[list, str, int, list]
         self.words = source_fixes.words(kind, self.new_lines())
 
     def as_json(self):
-        return {"words": self.words, "diff": self.diff, "result": self.result, "runs": self.runs}
+        return {"words": self.words, "diff": self.diff, "result": self.result, "runs": self.runs,
+                "pinned": self.pinned}
 
     def new_lines(self):
         """Return the lines that the edit writes."""
@@ -47,28 +49,33 @@ class SourceFixTrial(object):
             cause.fix = SourceFix(cause.kind.name, self._diff(self._edit_files([cause], 0)))
 
     def run(self):
-        """Try the fixes of all causes together, the likeliest first, and record the results in the fixes."""
-        tried = []
+        """Try the fixes together, the likeliest first, and record the results in the fixes.
+
+        Causes for which no edit is known are pinned meanwhile.
+        """
+        causes = [cause for cause in self._causes if self._edit_files([cause], 0)]
+        pins = {cause.kind.name: None for cause in self._causes if cause not in causes}
+        needed_pins = {name for cause in self._causes if cause not in causes for name in cause.kind.needs}
+        if any(cause.kind.name in needed_pins for cause in causes):  # the pin would hide what the fix does
+            return
+        tried = []  # type: list
         for number in range(_CANDIDATES):
-            texts = self._edit_files(self._causes, number)
-            if texts in tried or not self._covers_all(number):
+            texts = self._edit_files(causes, number)
+            if texts in tried or not texts or not all(self._edit_files([cause], number) for cause in causes):
                 continue
             tried.append(texts)
-            result, runs = self._try(texts)
-            for cause in self._causes:
+            result, runs = self._try(texts, dict(pins, **dict.fromkeys(needed_pins)))
+            for cause in causes:
                 if result == HOLDS or number == 0:
                     cause.fix = SourceFix(cause.kind.name, self._diff(self._edit_files([cause], number)))
-                cause.fix.result, cause.fix.runs = result, runs
+                cause.fix.result, cause.fix.runs, cause.fix.pinned = result, runs, sorted(pins)
             if result == HOLDS:
                 break
 
-    def _covers_all(self, number):
-        return all(self._edit_files([cause], number) for cause in self._causes)
-
-    def _try(self, texts):
+    def _try(self, texts, pins):
         self._copy.patch(texts)
         try:
-            runs = self._search.run_series({}, self._search.interventions.needed)
+            runs = self._search.run_series(pins, self._search.interventions.needed)
         finally:
             self._copy.unpatch()
         if runs[-1].failed:
