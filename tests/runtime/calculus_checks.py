@@ -26,6 +26,7 @@ tf.get_logger().setLevel("ERROR")
 
 
 def values(shape):
+    """Return random numbers, equal in every call."""
     return np.random.RandomState(3).uniform(0.2, 1, shape).astype("float32")
 
 
@@ -55,6 +56,7 @@ def functions():
 
 
 def gradient(function, x):
+    """Return the gradient of the squared result."""
     with tf.GradientTape() as tape:
         tape.watch(x)
         y = function(x) ** 2
@@ -92,16 +94,19 @@ def jacobian_of_a_function_without_them(function, x):
 
 
 def vectorized(function, x):
+    """Map the function over two values with tf.vectorized_map."""
     return tf.vectorized_map(function, tf.stack([x, 2 * x]))
 
 
 def forward_mode(function, x):
+    """Return the derivative in forward mode."""
     with tf.autodiff.ForwardAccumulator(x, tf.ones_like(x)) as accumulator:
         y = function(x)
     return accumulator.jvp(y)
 
 
 def forward_over_backward(function, x):
+    """Differentiate the gradient in forward mode."""
     with tf.autodiff.ForwardAccumulator(x, tf.ones_like(x)) as accumulator:
         slope = gradient(function, x)
     return accumulator.jvp(slope)
@@ -124,6 +129,7 @@ if hasattr(tf, "autodiff"):
 
 
 def results():
+    """Return {use and op: its numbers, or the name of the error}, computed by the ops that are installed now."""
     values = {}
     for name, (function, value) in sorted(functions().items()):
         for use in USES:

@@ -8,6 +8,7 @@ from making_checks import Maker
 
 
 def cases(tf, tf1, case, version):
+    """Yield every case, built by the functions of cases_*_checks.py; case: the class math_checks.Case."""
     groups = (bias, segments, unsorted_segments, gathers, resizes, crops, losses, norms, scatters, variables,
               histograms, products, depthwise, contrasts)
     for group in groups:

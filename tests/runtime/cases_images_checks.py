@@ -1,4 +1,8 @@
-"""Cases of the patched image ops."""
+"""Cases of the patched image ops. Each function yields cases, made by `m`, a making_checks.Maker.
+
+Of a case: wrt: which inputs to differentiate by; second: whether to test second derivatives, too; terms: how many
+numbers a result sums at most, which bounds its error.
+"""
 
 import numpy as np
 from making_checks import DIMS, EAGER, FLOATS, STATIC

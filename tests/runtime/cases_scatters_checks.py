@@ -1,10 +1,15 @@
-"""Cases of scatters into tensors and variables."""
+"""Cases of scatters into tensors and variables. Each function yields cases, made by `m`, a making_checks.Maker.
+
+Of a case: wrt: which inputs to differentiate by; second: whether to test second derivatives, too; terms: how many
+numbers a result sums at most, which bounds its error.
+"""
 
 import numpy as np
 from making_checks import ALL, DIMS, EAGER, FLOATS
 
 
 def _scatter(shape, indices, updates):
+    """Return what scatter_nd computes, one update after the other."""
     out = np.zeros(shape, updates.dtype)
     depth = indices.shape[-1]
     flat = updates.reshape((-1,) + tuple(shape[depth:]))

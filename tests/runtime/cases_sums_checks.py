@@ -1,10 +1,15 @@
-"""Cases of sums: segments, gradients of gathers, histograms, sparse products."""
+"""Cases of sums: segments, gradients of gathers, histograms, sparse products.
+
+Each function yields cases, made by `m`, a making_checks.Maker. Of a case: wrt: which inputs to differentiate by;
+second: whether to test second derivatives, too; terms: how many numbers a result sums at most, which bounds its error.
+"""
 
 import numpy as np
 from making_checks import ALL, DIMS, EAGER, FLOATS, STATIC
 
 
 def _segment_sum(data, ids, count, start=0.0, combine=np.add):
+    """Return what a segment op computes, one row after the other."""
     out = np.full((count,) + data.shape[ids.ndim:], start, dtype=data.dtype)
     rows = data.reshape((ids.size,) + data.shape[ids.ndim:])
     for row, key in zip(rows, ids.reshape(-1).astype(int)):
@@ -36,6 +41,7 @@ def segments(tf, tf1, m, version):
 
 
 def _named(module, name):
+    """Return a function that looks up the op by its name at each call, so that it finds the patched one, too."""
     return lambda *args: getattr(module, name)(*args)
 
 

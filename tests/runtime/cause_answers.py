@@ -10,6 +10,7 @@ from typing import Any
 from cause_collection import Cause, CauseProgram
 
 # Kinds of which a search may know the line of the op alone.
+# Kinds of cause that pin a whole process, and so may have no line.
 COARSE = {"addresses", "switches", "one-thread", "one-worker"}
 
 

@@ -50,6 +50,7 @@ class Cause:
 
     @property
     def places(self) -> tuple[Place, ...]:
+        """The place that an answer should name, and the others that are right."""
         return (self.place, *self.alternatives)
 
 
@@ -117,6 +118,7 @@ def programs(framework: str, names: Iterable[str] = ()) -> list[CauseProgram]:
 
 
 def _read(path: Path) -> CauseProgram:
+    """Read expected.toml."""
     content = tomllib.loads(path.read_text("utf-8"))
     program = CauseProgram(
         folder=path.parent,

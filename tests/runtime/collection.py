@@ -36,6 +36,7 @@ FOLDER = Path(__file__).resolve().parent / "collection"
 TORCH = FOLDER.with_name("collection_torch")
 ENVIRONMENTS = ("tf2.21", "tf2.0", "tf1.14")
 TORCH_ENVIRONMENTS = ("torch2.13",)
+# Names that a directive `expect:` may have.
 FACTS = {"op", "class", "source", "step", "forward"}  # what `expect:` may name; forward: the op whose gradient op is
 
 
@@ -60,6 +61,7 @@ class Program:
         self.lines = [n for n, line in enumerate(self.text.splitlines(), 1) if line.endswith("# <- culprit")]
 
     def _directive(self, name: str) -> str:
+        """Return the text of a directive, "" if it is absent."""
         match = re.search(rf"^{name}: (.*)", self.text, re.M)
         return match.group(1) if match else ""
 
@@ -83,6 +85,7 @@ class Program:
         return wrong or ([f"nothing found: {result['verdict']}"] if not culprits else [])
 
     def _faults_of(self, want: Mapping[str, str], line: int, actual: Mapping[str, Any]) -> list[str]:
+        """Return how a reported culprit differs from the expected facts."""
         lines = "/".join(f"{self.path.name}:{number}" for number in [line, *self.alternative_lines])
         reported = {"op": actual["op_type"].replace("IteratorGetNextSync", "IteratorGetNext"),
                     "class": actual["class"],
@@ -119,6 +122,7 @@ def framework(environment: str) -> str:
 
 
 def programs(environment: str) -> list[Program]:
+    """Return the programs that run in an environment."""
     folder = TORCH if framework(environment) == "torch" else FOLDER
     all_programs = [Program(path) for path in sorted(folder.glob("*.py"))]
     return [program for program in all_programs if environment in program.environments]

@@ -35,6 +35,7 @@ def forks(tf_python: Callable[[str], Path]) -> Iterator[Callable[[str], Forks]]:
 
 @pytest.fixture
 def make(tmp_path: Path) -> Callable[..., Path]:
+    """Return a function make(build, run): it writes the trace that build(TraceBuilder, run) makes; returns its path."""
     numbers = itertools.count()
 
     def make_trace(build: Build, run: int, end: bool = True, **header: Any) -> Path:

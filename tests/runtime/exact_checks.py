@@ -22,6 +22,7 @@ from tfdeterminism.patches import PATCHES, Replacements, chunked, exact_sum  # n
 
 tf1 = getattr(tf.compat, "v1", tf)
 VERSION = tuple(int(part) for part in tf.__version__.split(".")[:2])
+# KEYS: number of segments into which rows are summed.
 PERMUTATIONS, KEYS = 3, 7
 MANY = 10 ** 7  # addends of one sign
 RANDOM = np.random.RandomState(11)
@@ -95,6 +96,7 @@ def true_sums(rows, ids):
 
 
 def _sum(values):
+    """Return the correctly rounded sum."""
     if np.isfinite(values).all():
         return math.fsum(values)
     return float(np.sum(values[~np.isfinite(values)]))
@@ -122,6 +124,7 @@ def in_order(rows, ids):
 
 
 def orders(rows, ids):
+    """Yield the addends as they are, and in random orders."""
     yield rows, ids
     for _ in range(PERMUTATIONS):
         order = RANDOM.permutation(len(ids))
@@ -137,6 +140,7 @@ def by_blocks(rows, ids):
 
 
 def keys_for(rows):
+    """Return a segment number for each row, in which every segment occurs."""
     ids = np.repeat(RANDOM.randint(0, KEYS - 1, len(rows) // 2), 2).astype("int32")  # what cancels has one key
     ids[2:4 * KEYS:4] = np.arange(KEYS)  # none without addends: segment_sum ends with the last
     return ids

@@ -34,7 +34,7 @@ def main():
 def _run(jobs):
     waiting, running, codes = list(range(len(jobs))), {}, {}
     while waiting or running:
-        while waiting and _is_room(jobs[waiting[0]], [jobs[number] for number, _ in running.values()]):
+        while waiting and _may_start(jobs[waiting[0]], [jobs[number] for number, _ in running.values()]):
             number = waiting.pop(0)
             running[_start(jobs[number])] = number, time.time() + jobs[number]["seconds"]
         for child, (number, deadline) in list(running.items()):
@@ -48,7 +48,8 @@ def _run(jobs):
     return [codes[number] for number in range(len(jobs))]
 
 
-def _is_room(job, running):
+def _may_start(job, running):
+    """Whether the job may start now, beside those that run."""
     if job["alone"] or any(other["alone"] for other in running):
         return not running
     return len(running) < BESIDE
@@ -64,7 +65,7 @@ def _start(job):
 def _code_of(job):
     """Run the job in this process; return the exit code that Python would end with."""
     try:
-        _become(job)
+        _prepare_process(job)
     except SystemExit as stop:
         if stop.code is None or isinstance(stop.code, int):
             return stop.code or 0
@@ -88,7 +89,8 @@ def _end(code):
     os._exit(code)
 
 
-def _become(job):
+def _prepare_process(job):
+    """Set the environment, folder and output of the job in the forked process, and start it."""
     os.environ.update(job["environment"])
     if job["folder"]:
         os.chdir(job["folder"])

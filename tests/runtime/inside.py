@@ -11,6 +11,7 @@ from typing import Any
 from tfdet.base.paths import Project
 
 HERE = Path(__file__).resolve().parent
+# Variables of the shell that a check sees, too.
 PASSED = ("TFDET_TESTS",)  # what a caller asks the checks themselves for
 
 
@@ -25,7 +26,7 @@ def environment(checkout: Project) -> dict[str, str]:
     }
 
 
-def run(checkout: Project, python: Path, script: str, *arguments: str | Path, **variables: str) -> str:
+def run_check(checkout: Project, python: Path, script: str, *arguments: str | Path, **variables: str) -> str:
     """Run a script that must succeed; return what it prints."""
     done = subprocess.run(
         [python, HERE / script, *arguments],
@@ -35,7 +36,7 @@ def run(checkout: Project, python: Path, script: str, *arguments: str | Path, **
     return done.stdout
 
 
-def objects(checkout: Project, python: Path, script: str, *arguments: str | Path) -> list[Any]:
+def run_check_for_json(checkout: Project, python: Path, script: str, *arguments: str | Path) -> list[Any]:
     """Run a script; return the JSON objects that it prints, one a line."""
-    lines = run(checkout, python, script, *arguments).splitlines()
+    lines = run_check(checkout, python, script, *arguments).splitlines()
     return [json.loads(line) for line in lines if line.startswith("{")]

@@ -26,6 +26,7 @@ VERSION = tuple(int(part) for part in tf.__version__.split(".")[:2])
 
 from tfdeterminism.patches import PATCHES, Replacements  # noqa: E402
 
+# The rounding error of each dtype.
 EPS = {"float16": 1e-3, "bfloat16": 8e-3, "float32": 1.2e-7, "float64": 2.3e-16, "complex64": 1.2e-7,
        "complex128": 2.3e-16}
 
@@ -81,6 +82,7 @@ class Case:
         return faults
 
     def close(self, old, new):
+        """Return how the new array differs from the old one by more than rounding."""
         if old.shape != new.shape or old.dtype != new.dtype:
             return ["%s %s instead of %s %s" % (new.dtype, new.shape, old.dtype, old.shape)]
         types = [str(array.dtype) for array in self.inputs] + [str(old.dtype), self.eps]
@@ -109,6 +111,7 @@ def _numpy(value):
 
 
 def _upstream(shape, dtype, seed):
+    """Return the random gradient that comes from above."""
     values = np.random.RandomState(seed).uniform(-1, 1, shape)
     if np.dtype(dtype).kind == "c":
         values = values + 1j * np.random.RandomState(seed + 1).uniform(-1, 1, shape)
@@ -116,6 +119,7 @@ def _upstream(shape, dtype, seed):
 
 
 def _eager(case, mode):
+    """Return outputs, gradients and second gradients, computed eagerly."""
     inputs = [tf.constant(array) for array in case.inputs]
     watched = [inputs[i] for i in case.wrt]
     with tf.GradientTape(persistent=True) as outer:
@@ -137,6 +141,7 @@ def _eager(case, mode):
 
 
 def _graph(case, mode):
+    """Return outputs, gradients and second gradients, computed in a graph of placeholders."""
     with tf.Graph().as_default(), tf1.Session() as session:
         inputs = [_placeholder(array, mode) for array in case.inputs]
         feed = dict(zip(inputs, case.inputs))

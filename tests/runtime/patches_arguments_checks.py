@@ -6,6 +6,7 @@ from patches_base_checks import KEYS, VERSION, grad, patched, random, raw, tf1, 
 
 
 def _bad_calls():
+    """Return {patch key: calls that the original op rejects}."""
     d = np.ones((3, 2), "float32")
     m, n = tf.math, tf.nn
     return {
@@ -84,6 +85,7 @@ def _bad_dense_bincounts():
 
 
 def into_variable(name, *arguments, **options):
+    """Scatter into a fresh variable; return its value."""
     target = variable(options.get("resource", True))
     with tf.control_dependencies([] if tf1.executing_eagerly() else [target.initializer]):
         return tf.identity(getattr(tf1, name)(target, *arguments))
@@ -104,7 +106,8 @@ def _raised(call, eager):
     return "nothing"
 
 
-def errors():
+def error_differences():
+    """Return how the errors of patched ops differ from those of the originals, as text."""
     faults = []
     for key, calls in _bad_calls().items():
         if key not in KEYS:

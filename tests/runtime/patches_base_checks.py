@@ -20,14 +20,17 @@ KEYS = set(patch.key for patch in APPLY)
 
 
 def random(shape, dtype="float32"):
+    """Return random numbers, equal in every call."""
     return tf.constant(np.random.RandomState(3).uniform(0.1, 1, shape).astype(dtype))
 
 
 def ints(high, shape, dtype="int32"):
+    """Return random integers below `high`, equal in every call."""
     return tf.constant(np.random.RandomState(4).randint(0, high, shape).astype(dtype))
 
 
 def raw(module, name):
+    """Return a function of a module of tensorflow.python.ops."""
     return getattr(__import__("tensorflow.python.ops." + module, fromlist=[module]), name)
 
 
@@ -39,10 +42,12 @@ def grad(function, *inputs):
 
 
 def variable(resource=True):
+    """Return a variable of ones; resource: of the newer kind of TensorFlow."""
     return tf1.Variable(np.ones((3, 2), "float32"), use_resource=resource)
 
 
 class patched(object):
+    """A context manager: installs the patches of these keys, by default all of this version; restores on exit."""
     def __init__(self, *keys):
         self._keys, self._all = keys, []
 

@@ -12,10 +12,10 @@ import sys
 
 import numpy as np
 import tensorflow as tf
-from patches_arguments_checks import errors
+from patches_arguments_checks import error_differences
 from patches_base_checks import KEYS, VERSION, patched, tf1
 from patches_indices_checks import not_a_number, refused
-from patches_layers_checks import built, keras_layers, traced
+from patches_layers_checks import built_graph, keras_layers, traced_graph
 from patches_putting_back_checks import names, putting_back
 from patches_scenarios_checks import scenarios
 
@@ -41,6 +41,7 @@ def _of_integers(node):
 
 
 def structure(op_types):
+    """Return {scenario: the order-dependent op types of its graph}."""
     result = {}
     for name, build in scenarios():
         with tf.Graph().as_default() as graph:
@@ -65,12 +66,13 @@ def write_once(graph, op_type):
 
 
 def reach(op_types):
+    """Return {layer: the order-dependent op types of its graph}, for the Keras layers."""
     result = {}
     for name, key, make, shape, dtype in keras_layers():
         if key not in KEYS:
             continue
         value = np.ones(shape, dtype)
-        graph = traced(make, value) if VERSION >= (2, 0) else built(make, value)
+        graph = traced_graph(make, value) if VERSION >= (2, 0) else built_graph(make, value)
         result[name] = sorted(types_in(graph) & op_types)
     return result
 
@@ -99,7 +101,7 @@ def main():
     if VERSION < (2, 0):
         # Graphs are built first: eager execution is switched on once, for the rest of the process.
         tf1.enable_eager_execution()
-    for check in (errors, refused, not_a_number, names, putting_back, crops):
+    for check in (error_differences, refused, not_a_number, names, putting_back, crops):
         faults += ["%s: %s" % (check.__name__, fault) for fault in check()]
     print(json.dumps(dict(result, faults=faults)))
 

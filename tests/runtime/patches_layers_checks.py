@@ -30,6 +30,7 @@ def keras_layers():
 
 
 class Frozen(object):
+    """Calls a layer in inference mode."""
     def __init__(self, layer):
         self._layer = layer
 
@@ -42,6 +43,7 @@ class Frozen(object):
 
 
 class Loss(object):
+    """Calls a loss with fixed labels, like a layer."""
     trainable_variables = ()
 
     def __init__(self, loss, labels):
@@ -51,7 +53,8 @@ class Loss(object):
         return self._loss(tf.constant(self._labels), x)
 
 
-def traced(make, value):
+def traced_graph(make, value):
+    """Return the graph of a training step with the layer, as tf.function traces it."""
     layer = make()
     layer(tf.constant(value))
 
@@ -66,7 +69,8 @@ def traced(make, value):
     return traced.graph.as_graph_def()
 
 
-def built(make, value):
+def built_graph(make, value):
+    """Return the graph of a training step with the layer, built in graph mode of TensorFlow 1."""
     with tf.Graph().as_default() as graph:
         layer, x = make(), tf.constant(value)
         y = layer(x)

@@ -81,6 +81,7 @@ def putting_back():
 
 
 def _functions():
+    """Return {(module, name): value} of all functions of TensorFlow."""
     return dict(((name, attribute), value)
                 for name, module in list(sys.modules.items())
                 if name.startswith(("tensorflow", "keras")) and isinstance(module, types.ModuleType)

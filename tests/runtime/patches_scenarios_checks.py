@@ -82,6 +82,7 @@ def _public_bincount():
 
 
 def into_rows(name, variable, *arguments):
+    """Call an op that scatters into rows of a variable."""
     return raw("gen_resource_variable_ops", name)(variable.handle, *arguments)
 
 

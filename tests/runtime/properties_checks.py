@@ -4,6 +4,7 @@
 
 A call names a family of `FAMILIES` and what that takes: shapes, a dtype, indices, a seed.  The original op and the
 patched one have to agree within rounding, both with NumPy in float64, and where the original raises, in the error.
+The function of a family returns (patch key, call, inputs, how many numbers a result sums at most, expected results).
 """
 
 import json
@@ -31,10 +32,12 @@ def random(request, shape, low=-1.0, high=1.0):
 
 
 def raw(module, name):
+    """Return a function of a module of tensorflow.python.ops."""
     return getattr(__import__("tensorflow.python.ops." + module, fromlist=[module]), name)
 
 
 def ids(request, name="ids"):
+    """Return the indices of the call, in its shape and dtype."""
     return np.array(request[name], request.get("kind", "int32")).reshape(request.get(name + "_shape", [-1]))
 
 
@@ -248,6 +251,7 @@ FAMILIES = dict((function.__name__, function) for function in (
 
 
 def answer(request):
+    """Return how the patched op differs from the original and from NumPy in this call, as text."""
     patch, call, inputs, terms, expected = FAMILIES[request["family"]](request)
     # bfloat16 has no NumPy type that old versions can print: its rounding is named.
     case = Case("", patch, call, inputs, terms=terms, expected=expected, eps=request["dtype"])
@@ -282,6 +286,7 @@ def _put_in(patch, kind):
 
 
 def _outcome(case):
+    """Return the results of the case, or the error that it raises."""
     try:
         return case.results("eager")
     except Exception as error:

@@ -14,12 +14,15 @@ import tensorflow as tf  # noqa: E402
 tf1 = tf.compat.v1
 tf1.logging.set_verbosity("ERROR")
 VERSION = tuple(int(part) for part in tf.__version__.split(".")[:2])
+# WHAT: the first argument of saved_checks.py: originals, save, load or load-after.
 WHAT, FOLDER = sys.argv[1:3]
 ALL = os.environ.get("TFDET_TESTS") == "all"
+# Cases that are differentiated twice each day; the others once a week.
 TWICE = ("scatter_nd", "softmax_xent", "sparse_dense_matmul", "in a branch", "model")
 
 
 def values(shape):
+    """Return random numbers, equal in every call."""
     return np.random.RandomState(3).uniform(0.2, 1, shape).astype("float32")
 
 
@@ -44,14 +47,17 @@ def know_loops(name):
 
 
 def attribute(name):
+    """Return the name under which a case is saved."""
     return "call_" + name.replace(" ", "_")
 
 
 def path(name):
+    """Return a path in the folder, for files by the original ops or by the patched ones."""
     return os.path.join(FOLDER, "originals" if WHAT == "originals" else "ours", name)
 
 
 def read_graph(name):
+    """Read a saved GraphDef."""
     graph_def = tf1.GraphDef()
     with open(path(name), "rb") as file:
         graph_def.ParseFromString(file.read())

@@ -68,6 +68,7 @@ def compare(functions):
 
 
 def alike(one, other):
+    """Whether two results are close, or the same error."""
     if not (isinstance(one, list) and isinstance(other, list)):
         return one == other
     return np.shape(one) == np.shape(other) and np.allclose(one, other, 1e-4, 1e-5)
@@ -84,6 +85,7 @@ def write(name, results):
 
 
 def install():
+    """Install all patches of this version."""
     from tfdeterminism.patches import PATCHES, Replacements
     for patch in PATCHES.values():
         if patch.applies(VERSION):

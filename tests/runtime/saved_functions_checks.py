@@ -43,6 +43,7 @@ def slopes(name, function, value):
 
 
 def of_functions(functions_by_name):
+    """Return {name: slopes()} of these functions."""
     inputs_by_name = dict((name, value) for name, _, value, _ in all_cases())
     return dict((name, slopes(name, function, inputs_by_name[name])) for name, function in functions_by_name.items())
 
@@ -79,4 +80,5 @@ def load_functions():
 
 
 def called(signature):
+    """Return a signature as a function of one tensor."""
     return lambda x: list(signature(x=x).values())[0]

@@ -73,6 +73,7 @@ def load_graphs():
 
 
 def in_session(load):
+    """Return of_graph() of the graph that `load` imports."""
     with tf.Graph().as_default(), tf1.Session() as session:
         load(session)
         return of_graph(session)

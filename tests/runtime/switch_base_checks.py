@@ -11,14 +11,16 @@ import tensorflow as tf
 import tfdeterminism
 from tfdeterminism import preconditions, recipes
 
+# EXPECTED: the JSON argument of switch_checks.py.
 EXPECTED = json.loads(sys.argv[1]) if len(sys.argv) > 1 else {}
 VARIABLES = ("TF_CUDNN_DETERMINISTIC", "TF_DETERMINISTIC_OPS", "TF_CUDNN_USE_FRONTEND", "TF_CUDNN_USE_AUTOTUNE")
 TF1 = tf.__version__.startswith("1.")
 V1 = getattr(tf.compat, "v1", tf)
-ALL = []
+ALL = []  # the functions that check() decorated
 
 
 def check(function):
+    """Add the function to the checks that main() runs."""
     ALL.append(function)
     return function
 
@@ -34,6 +36,7 @@ def enabled(*arguments):
 
 
 def variables():
+    """Return the variables of VARIABLES that are set."""
     return {name: os.environ[name] for name in VARIABLES if name in os.environ}
 
 
@@ -47,6 +50,7 @@ def attributes():
 
 
 def changed(before, after):
+    """Return the names whose functions were replaced between two results of attributes()."""
     return sorted(key for key in before if key in after and callable(before[key]) and before[key] is not after[key])
 
 
@@ -77,6 +81,7 @@ def in_child(function):
 
 
 def main():
+    """Run each check in a fork; print its result."""
     for name in VARIABLES:
         os.environ.pop(name, None)
     assert tf.keras.layers.Dense  # loads what is loaded lazily, once for all checks

@@ -38,7 +38,7 @@ def run_an_op():
 
 
 @check
-def variables_are_set_and_put_back():
+def variables_are_set_and_restored():
     os.environ["TF_CUDNN_DETERMINISTIC"] = "0"
     expected = dict({"TF_CUDNN_DETERMINISTIC": "0"}, **EXPECTED["environment"])
     enabled()
@@ -48,7 +48,7 @@ def variables_are_set_and_put_back():
 
 
 @check
-def nothing_is_warned_of_a_fresh_start():
+def a_fresh_process_gets_no_warning():
     report, warned = enabled(1)
     assert warned == [], warned
     assert report.warnings == []
@@ -56,7 +56,7 @@ def nothing_is_warned_of_a_fresh_start():
 
 
 @check
-def the_op_switch_of_tensorflow():
+def tensorflows_own_switch_is_enabled():
     if not EXPECTED["teod"]:
         return
     from tensorflow.python.framework import config
@@ -96,7 +96,7 @@ def disable_restores_every_name():
 
 
 @check
-def twice_is_once():
+def enabling_twice_changes_nothing_more():
     first, _ = enabled()
     state = attributes()
     second, warned = enabled(7)
@@ -111,7 +111,7 @@ def twice_is_once():
 
 
 @check
-def too_late_is_told():
+def enabling_after_an_op_ran_is_warned():
     keep = run_an_op()
     report, warned = enabled()
     assert warned and set(warned) == {"EnabledTooLateWarning"}, warned
@@ -120,7 +120,7 @@ def too_late_is_told():
 
 
 @check
-def a_graph_that_was_built_is_told():
+def enabling_after_a_graph_was_built_is_warned():
     with V1.get_default_graph().as_default() if TF1 else tf.Graph().as_default():
         tf.constant(1.0)
         _, warned = enabled()
@@ -128,7 +128,7 @@ def a_graph_that_was_built_is_told():
 
 
 @check
-def xla_is_told_where_it_defeats():
+def xla_is_warned_where_it_defeats_determinism():
     os.environ["TF_XLA_FLAGS"] = "--tf_xla_cpu_global_jit --tf_xla_auto_jit=2"
     expected = [] if EXPECTED["teod"] else ["XlaWarning"]
     assert enabled()[1] == expected
@@ -140,13 +140,14 @@ def xla_is_told_where_it_defeats():
 
 
 @check
-def autotune_is_told_and_left():
+def disabled_autotune_is_warned_and_kept():
     os.environ["TF_CUDNN_USE_AUTOTUNE"] = "0"
     assert enabled()[1] == ["AutotuneWarning"]
     assert os.environ["TF_CUDNN_USE_AUTOTUNE"] == "0"
 
 
-def draws():
+def random_numbers():
+    """Return numbers of every generator: Python's, NumPy's, TensorFlow's, and initial weights."""
     layer = tf.keras.layers.Dense(3)
     layer.build((None, 2))
     tensor = V1.random_normal([3])
@@ -162,15 +163,15 @@ def draws():
 @check
 def seeds_reach_every_generator():
     report, _ = enabled(5)
-    first = draws()
+    first = random_numbers()
     if TF1:
         V1.reset_default_graph()
     enabled(np.int64(5))
-    assert draws() == first
+    assert random_numbers() == first
     if TF1:
         V1.reset_default_graph()
     enabled(6)
-    other = draws()
+    other = random_numbers()
     assert all(a != b for a, b in zip(first, other)), "a generator does not listen to the seed"
     assert [line for line in report.done if line.startswith("seeded")][0].endswith("with 6")
 
@@ -187,7 +188,7 @@ def bad_seeds_are_refused_before_anything_is_done():
 
 
 @check
-def the_report_says_what_is_left():
+def the_report_lists_what_remains():
     report, _ = enabled()
     text = str(report)
     for words in ("PYTHONHASHSEED", "one worker", "HOROVOD_FUSION_THRESHOLD", "seed", tf.__version__):
@@ -199,7 +200,7 @@ def the_report_says_what_is_left():
 
 
 @check
-def nvidias_image_is_seen():
+def nvidias_image_is_recognized():
     os.environ["NVIDIA_TENSORFLOW_VERSION"] = "20.03"
     report, _ = enabled()
     assert report.build.kind == "ngc"
@@ -213,7 +214,7 @@ def nvidias_image_is_seen():
 
 
 @check
-def a_nightly_is_told_and_served():
+def a_nightly_build_is_warned_and_served():
     tf.__version__ += "-dev20260101"
     report, warned = enabled()
     assert warned == ["UnknownBuildWarning"], warned
@@ -222,7 +223,7 @@ def a_nightly_is_told_and_served():
 
 
 @check
-def an_unknown_build_keeps_the_patches_that_fit():
+def an_unknown_build_gets_the_patches_that_install():
     tf.__version__ += "-dev20260101"
     patch_keys = keys_of_patches()
     if not patch_keys:
@@ -240,7 +241,7 @@ def refuse(replacements):
 
 
 @check
-def a_reference_from_before_is_named():
+def an_earlier_reference_to_a_replaced_op_is_reported():
     program = types.ModuleType("a_program")
     program.segments = tf.math.unsorted_segment_sum
     sys.modules["a_program"] = program

@@ -23,7 +23,7 @@ def gradient_ops():
 
 
 @check
-def patch_does_what_it_always_did():
+def patch_replaces_the_gradient_of_bias_add():
     out = io.StringIO()
     assert "BiasAddGrad" in gradient_ops()
     try:
@@ -49,7 +49,7 @@ def patch_does_what_it_always_did():
 
 
 @check
-def patch_and_then_all_the_rest():
+def patch_and_then_enable_determinism():
     if not EXPECTED["patch"]:
         return
     before = attributes()

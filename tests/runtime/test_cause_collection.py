@@ -15,6 +15,7 @@ EVERY = [program for framework in FRAMEWORKS for program in programs(framework)]
 
 @pytest.fixture(params=EVERY, ids=lambda entry: f"{entry.framework}-{entry.name}")
 def program(request: pytest.FixtureRequest) -> CauseProgram:
+    """One program of the collection; the test runs for each."""
     return request.param
 
 
@@ -30,7 +31,7 @@ def test_each_place_is_one_line_of_its_file(program: CauseProgram) -> None:
         assert place.kind in KINDS
 
 
-def test_a_place_that_is_right_as_well_has_a_reason(program: CauseProgram) -> None:
+def test_an_alternative_place_has_a_reason(program: CauseProgram) -> None:
     assert all(place.why for cause in program.causes for place in cause.alternatives)
 
 
@@ -43,7 +44,7 @@ def test_its_fix_changes_the_copy_that_runs(program: CauseProgram, tmp_path: Pat
     assert not list(plain.glob("expected.toml"))
 
 
-def test_of_two_causes_each_can_be_left_alone(program: CauseProgram, tmp_path: Path) -> None:
+def test_each_of_two_causes_can_be_fixed_alone(program: CauseProgram, tmp_path: Path) -> None:
     if len(program.causes) > 1:
         assert {change.mends for change in program.changes} == program.kinds
         copies = [program.copy(tmp_path / kind, fixed=True, but=kind) for kind in sorted(program.kinds)]
@@ -67,7 +68,7 @@ def test_a_text_that_is_not_one_line_is_refused(tmp_path: Path) -> None:
     assert Place("clock", "main.py", "b = 2").line(tmp_path) == 2
 
 
-def test_a_name_that_there_is_not_is_refused() -> None:
+def test_an_unknown_program_is_refused() -> None:
     with pytest.raises(ValueError, match="no program of torch: no_such"):
         programs("torch", ["no_such"])
 

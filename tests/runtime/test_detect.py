@@ -59,7 +59,7 @@ def test_a_build_is_reported(
     assert doubt is None or doubt in " ".join(build.unrecognized_reasons)
 
 
-def fake(folder: Path, version: str) -> None:
+def write_fake_tensorflow(folder: Path, version: str) -> None:
     """Write a package tensorflow that has only a version."""
     (folder / "tensorflow").mkdir()
     (folder / "tensorflow" / "__init__.py").write_text(
@@ -67,7 +67,8 @@ def fake(folder: Path, version: str) -> None:
     )
 
 
-def python(checkout: Project, tmp_path: Path, code: str, **environ: str) -> subprocess.CompletedProcess[str]:
+def run_python(checkout: Project, tmp_path: Path, code: str, **environ: str) -> subprocess.CompletedProcess[str]:
+    """Run code in a Python whose path has only the folder and the runtime."""
     return subprocess.run(
         [sys.executable, "-c", code],
         env={"PATH": os.defpath, "PYTHONPATH": os.pathsep.join([str(checkout.runtime), str(tmp_path)]), **environ},
@@ -79,22 +80,22 @@ def python(checkout: Project, tmp_path: Path, code: str, **environ: str) -> subp
 
 @pytest.mark.parametrize("call", ["patch()", "enable_determinism()", "enable_determinism(1)", "set_seeds(1)"])
 def test_without_tensorflow_there_is_advice(checkout: Project, tmp_path: Path, call: str) -> None:
-    done = python(checkout, tmp_path, f"import tfdeterminism as t; t.disable(); print(t.__version__); t.{call}")
+    done = run_python(checkout, tmp_path, f"import tfdeterminism as t; t.disable(); print(t.__version__); t.{call}")
     assert done.stdout.strip() == (checkout.runtime / "tfdeterminism" / "version.py").read_text().split('"')[-2]
     assert done.stderr.strip().splitlines()[-1].startswith("ImportError: TensorFlow is not installed here")
     assert "pip install tensorflow" in done.stderr
 
 
-def test_a_broken_tensorflow_speaks_for_itself(checkout: Project, tmp_path: Path) -> None:
+def test_the_error_of_a_broken_tensorflow_is_shown(checkout: Project, tmp_path: Path) -> None:
     (tmp_path / "tensorflow.py").write_text("import numpy_that_is_not_there\n", "utf-8")
-    done = python(checkout, tmp_path, "import tfdeterminism; tfdeterminism.enable_determinism()")
+    done = run_python(checkout, tmp_path, "import tfdeterminism; tfdeterminism.enable_determinism()")
     assert "numpy_that_is_not_there" in done.stderr.splitlines()[-1]
 
 
 @pytest.mark.parametrize("version", ["1.12.0", "1.13.1", "2.1.0", "2.2.0", "2.11.1", "2.21.0", "2.22.0", "3.0.0"])
 def test_patch_is_refused_in_other_versions(checkout: Project, tmp_path: Path, version: str) -> None:
-    fake(tmp_path, version)
-    done = python(checkout, tmp_path, "import os, tfdeterminism as t\ntry: t.patch()\nfinally: print(os.environ)")
+    write_fake_tensorflow(tmp_path, version)
+    done = run_python(checkout, tmp_path, "import os, tfdeterminism as t\ntry: t.patch()\nfinally: print(os.environ)")
     last = done.stderr.strip().splitlines()[-1]
     assert last.startswith(f"TypeError: No patch available for version {version} of TensorFlow")
     assert "enable_determinism()" in last
@@ -103,14 +104,16 @@ def test_patch_is_refused_in_other_versions(checkout: Project, tmp_path: Path, v
 
 @pytest.mark.parametrize("version", ["1.13.1", "1.14.0", "1.15.2", "2.0.0"])
 def test_patch_is_refused_in_an_ngc_image(checkout: Project, tmp_path: Path, version: str) -> None:
-    fake(tmp_path, version)
-    done = python(checkout, tmp_path, "import tfdeterminism; tfdeterminism.patch()", NVIDIA_TENSORFLOW_VERSION="19.06")
+    write_fake_tensorflow(tmp_path, version)
+    done = run_python(
+        checkout, tmp_path, "import tfdeterminism; tfdeterminism.patch()", NVIDIA_TENSORFLOW_VERSION="19.06"
+    )
     last = done.stderr.strip().splitlines()[-1]
     assert last.startswith("TypeError")
     assert "TF_DETERMINISTIC_OPS=1" in last
 
 
-def test_each_place_of_the_matrix_finds_its_own_list() -> None:
+def test_each_version_of_the_matrix_finds_its_list_of_remaining_sources() -> None:
     content = remaining.load()
     for name, first in content["places"].items():
         kind, version, *major = name.split(" ")
@@ -120,7 +123,7 @@ def test_each_place_of_the_matrix_finds_its_own_list() -> None:
         assert [entry.source for entry in remaining_ops] == [entry["source"] for entry in content["lists"][first]], name
 
 
-def test_what_a_patch_covers_does_not_remain_unless_it_was_measured() -> None:
+def test_a_source_covered_by_a_patch_does_not_remain_unless_measured() -> None:
     build = detect.describe("2.0.0", RELEASE, {}, [])
     everything = remaining.remaining_of(build, patched_sources=())
     documented = [entry.source for entry in everything if not entry.measured]

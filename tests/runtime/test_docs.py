@@ -33,11 +33,13 @@ for lines in json.load(sys.stdin):
 
 
 def examples(version: str, kind: str) -> list[str]:
+    """Return the guide's blocks of that kind (python or text) for a version of TensorFlow."""
     blocks = [b for b in BLOCK.finditer(GUIDE.read_text("utf-8")) if version in b["versions"].split(",")]
     return [block["text"] for block in blocks if block["kind"] == kind]
 
 
-def run(python: Path, checkout: Project, *programs: str) -> str:
+def run_programs(python: Path, checkout: Project, *programs: str) -> str:
+    """Run programs, each in a fork of a process that has imported TensorFlow; return what they print."""
     environ = {"PATH": "/usr/bin:/bin", "PYTHONPATH": str(checkout.runtime), "PYTHONDONTWRITEBYTECODE": "1"}
     done = subprocess.run(
         [python, "-c", RUNNER], input=json.dumps(programs), env=environ, capture_output=True, text=True, timeout=300
@@ -52,10 +54,12 @@ def test_every_example_says_where_it_runs() -> None:
 
 @pytest.mark.tensorflow
 @pytest.mark.parametrize("version", weekly.todays(["1.14", "2.0", "2.21"]))
-def test_the_guide(checkout: Project, tf_python: Callable[[str], Path], version: str) -> None:
+def test_the_guides_examples_print_what_it_shows(
+    checkout: Project, tf_python: Callable[[str], Path], version: str
+) -> None:
     blocks = examples(version, "python")
     assert len(blocks) >= 4
-    printed = run(tf_python(f"tf{version}"), checkout, *blocks)
+    printed = run_programs(tf_python(f"tf{version}"), checkout, *blocks)
     for text in examples(version, "text"):
         assert not [line for line in text.splitlines() if line not in printed.splitlines()]
     if version == "1.14":
@@ -67,6 +71,6 @@ def test_the_guide(checkout: Project, tf_python: Callable[[str], Path], version:
 def test_the_readmes_of_package_and_project(checkout: Project, tf_python: Callable[[str], Path]) -> None:
     one_call, patch = (block["text"] for block in PLAIN.finditer((ROOT / "runtime" / "README.md").read_text("utf-8")))
     (readme,) = (block["text"] for block in PLAIN.finditer((ROOT / "README.md").read_text("utf-8")))
-    printed = run(tf_python("tf2.0"), checkout, one_call, patch, readme)
+    printed = run_programs(tf_python("tf2.0"), checkout, one_call, patch, readme)
     assert printed.count("done:") == 2
     assert "TensorFlow version 2.0.0 has been patched" in printed

@@ -24,6 +24,8 @@ from tfdet.matrix.load import load_matrix
 
 @dataclass(frozen=True)
 class Installed:
+    """The installed command `tfdet`: a call runs it in an empty folder with an empty home."""
+
     bin: Path
     home: Path
 
@@ -50,27 +52,28 @@ def venv(checkout: Project, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def tfdet(venv: Path, tmp_path: Path) -> Iterator[Installed]:
+def installed_tfdet(venv: Path, tmp_path: Path) -> Iterator[Installed]:
     """Yield the installed tfdet; afterwards check that its package folder is unchanged."""
     (data,) = venv.glob("lib/*/site-packages/tfdet/data")
     home = tmp_path / "home"
     home.mkdir()
-    before = state(data)
+    before = file_states(data)
     yield Installed(venv / "bin", home)
-    assert state(data) == before
+    assert file_states(data) == before
 
 
-def state(folder: Path) -> dict[Path, tuple[int, int]]:
+def file_states(folder: Path) -> dict[Path, tuple[int, int]]:
+    """Return {file: (size, modification time)}."""
     return {path: (path.stat().st_size, path.stat().st_mtime_ns) for path in folder.rglob("*") if path.is_file()}
 
 
-def test_the_environments_are_those_of_the_matrix(tfdet: Installed, checkout: Project) -> None:
-    done = tfdet("envs", "--json")
+def test_the_environments_are_those_of_the_matrix(installed_tfdet: Installed, checkout: Project) -> None:
+    done = installed_tfdet("envs", "--json")
     assert {entry["id"] for entry in json.loads(done.stdout)} == set(load_matrix(checkout.matrix).environments)
 
 
-def test_a_recipe_says_how_to_get_the_other_package(tfdet: Installed) -> None:
-    done = tfdet("recipe", "tf2.0")
+def test_a_recipe_names_the_package_to_install(installed_tfdet: Installed) -> None:
+    done = installed_tfdet("recipe", "tf2.0")
     assert (done.returncode, done.stderr) == (0, "")
     assert "tfdeterminism.enable_determinism(seed=1)" in done.stdout
     assert "pip install tfdeterminism==" in done.stdout and "scripts/" not in done.stdout
@@ -80,32 +83,41 @@ def test_a_recipe_says_how_to_get_the_other_package(tfdet: Installed) -> None:
     "arguments",
     [("status", "--environment", "tf2.0", "--json"), ("show", "tf2.0", "bias-add-backprop"), ("doctor", "tf2.0")],
 )
-def test_it_says_what_a_checkout_says_and_writes_nothing_but_its_cache(
-    tfdet: Installed, checkout: Project, arguments: tuple[str, ...]
+def test_the_output_is_that_of_a_checkout_and_only_the_cache_is_written(
+    installed_tfdet: Installed, checkout: Project, arguments: tuple[str, ...]
 ) -> None:
-    done, in_checkout = tfdet(*arguments), tfdet(*arguments, TFDET_ROOT=str(checkout.root))
+    done, in_checkout = installed_tfdet(*arguments), installed_tfdet(*arguments, TFDET_ROOT=str(checkout.root))
     # Other processes fill the disk meanwhile.
     printed, expected = (re.sub(r"\d+ GiB free", "N GiB free", completed.stdout) for completed in (done, in_checkout))
     assert printed and (printed, done.returncode) == (expected, in_checkout.returncode)
-    cells = tfdet.home / ".cache" / "tfdet" / "cells"
+    cells = installed_tfdet.home / ".cache" / "tfdet" / "cells"
     assert [
-        path for path in tfdet.home.rglob("*") if path.parent != cells and path not in (cells, *cells.parents)
+        path for path in installed_tfdet.home.rglob("*") if path.parent != cells and path not in (cells, *cells.parents)
     ] == []
 
 
 @pytest.mark.parametrize("arguments", [("status", "--write"), ("status", "--check"), ("audit", "tf2.0", "--write")])
-def test_what_belongs_to_a_checkout_is_refused_with_advice(tfdet: Installed, arguments: tuple[str, ...]) -> None:
-    done = tfdet(*arguments)
+def test_commands_that_need_a_checkout_are_refused_with_advice(
+    installed_tfdet: Installed, arguments: tuple[str, ...]
+) -> None:
+    done = installed_tfdet(*arguments)
     assert done.returncode == 2, done.stdout + done.stderr
     assert "requires a checkout" in done.stderr and "TFDET_ROOT=" in done.stderr
 
 
-def test_environments_get_the_runtime_and_nothing_else(venv: Path, tfdet: Installed, checkout: Project) -> None:
+def test_environments_get_the_runtime_and_nothing_else(
+    venv: Path, installed_tfdet: Installed, checkout: Project
+) -> None:
     """Environments must not import from site-packages, which has this host's NumPy."""
     ask = "from tfdet.base.paths import find_project; print(find_project().runtime)"
-    environ = {"PATH": "/usr/bin:/bin", "HOME": str(tfdet.home)}
+    environ = {"PATH": "/usr/bin:/bin", "HOME": str(installed_tfdet.home)}
     done = subprocess.run(
-        [venv / "bin" / "python", "-c", ask], cwd=tfdet.home, env=environ, capture_output=True, text=True, check=True
+        [venv / "bin" / "python", "-c", ask],
+        cwd=installed_tfdet.home,
+        env=environ,
+        capture_output=True,
+        text=True,
+        check=True,
     )
     in_checkout = Path(done.stdout.strip())
     expected = [*checkout.runtime.glob("*/**/*.py"), *checkout.runtime.glob("*/**/*.json")]
@@ -113,7 +125,7 @@ def test_environments_get_the_runtime_and_nothing_else(venv: Path, tfdet: Instal
     assert {
         path.relative_to(in_checkout): path.read_bytes() for path in in_checkout.rglob("*") if path.is_file()
     } == content
-    assert tfdet.home in in_checkout.parents
+    assert installed_tfdet.home in in_checkout.parents
 
 
 NAME = """
@@ -126,9 +138,9 @@ print(*maps)
 """
 
 
-def virtual_gpu(tfdet: Installed, **environ: str) -> Path:
+def virtual_gpu(installed_tfdet: Installed, **environ: str) -> Path:
     """Return the folder of the library that a program on the virtual GPU loads."""
-    done = tfdet("vgpu", "--", str(tfdet.bin / "python"), "-c", NAME, **environ)
+    done = installed_tfdet("vgpu", "--", str(installed_tfdet.bin / "python"), "-c", NAME, **environ)
     assert done.returncode == 0, done.stdout + done.stderr
     message, folder = done.stdout.splitlines()
     assert message == "0 0 tfdet virtual GPU (CPU emulation)"
@@ -136,7 +148,7 @@ def virtual_gpu(tfdet: Installed, **environ: str) -> Path:
 
 
 @contextmanager
-def installed(venv: Path, name: str, *arguments: str | Path) -> Iterator[None]:
+def with_distribution(venv: Path, name: str, *arguments: str | Path) -> Iterator[None]:
     """Install one more distribution while the block runs; arguments: for pip, by default its name."""
     uv, python = [find_uv_bin(), "pip"], ["--quiet", "--python", str(venv / "bin" / "python")]
     subprocess.run([*uv, "install", *python, *(arguments or [name])], check=True)
@@ -146,50 +158,60 @@ def installed(venv: Path, name: str, *arguments: str | Path) -> Iterator[None]:
         subprocess.run([*uv, "uninstall", *python, name], check=True)
 
 
-def test_it_builds_the_virtual_gpu_of_its_checkout(venv: Path, tfdet: Installed, checkout: Project) -> None:
+def test_the_virtual_gpu_is_built_from_the_packaged_sources(
+    venv: Path, installed_tfdet: Installed, checkout: Project
+) -> None:
     """It is built in the user's cache; this test uses the shared cache to save time."""
-    with installed(venv, "ziglang", f"ziglang=={metadata.version('ziglang')}"):
-        folder = virtual_gpu(tfdet, XDG_CACHE_HOME=str(cache_dir().parent), VGPU_COMPILER="zig")
+    with with_distribution(venv, "ziglang", f"ziglang=={metadata.version('ziglang')}"):
+        folder = virtual_gpu(installed_tfdet, XDG_CACHE_HOME=str(cache_dir().parent), VGPU_COMPILER="zig")
     built = subprocess.check_output([sys.executable, checkout.vgpu / "build.py", "--portable"], text=True).strip()
     assert folder.parent == Path(built)
 
 
-def test_without_a_compiler_the_compiled_wheel_is_named_and_serves(
-    venv: Path, tfdet: Installed, checkout: Project, tmp_path: Path
+def test_without_a_compiler_the_compiled_wheel_is_used(
+    venv: Path, installed_tfdet: Installed, checkout: Project, tmp_path: Path
 ) -> None:
     bare = {"PATH": str(tmp_path)}
-    refused = tfdet("vgpu", "--", str(venv / "bin" / "python"), "-c", NAME, **bare)
+    refused = installed_tfdet("vgpu", "--", str(venv / "bin" / "python"), "-c", NAME, **bare)
     assert refused.returncode == 3 and "pip install tfdet-vgpu" in refused.stderr, refused.stderr
 
-    with installed(venv, "tfdet-vgpu", "--no-index", build(checkout.vgpu, tmp_path / "dist")):
-        folder = virtual_gpu(tfdet, **bare)
+    with with_distribution(venv, "tfdet-vgpu", "--no-index", build(checkout.vgpu, tmp_path / "dist")):
+        folder = virtual_gpu(installed_tfdet, **bare)
         assert folder.parent.name == "lib" and folder.parent.parent.name == "tfdet_vgpu"
         assert os.access(folder.parent / "ptxas", os.X_OK)
 
 
 @weekly.on_day(0)
 @pytest.mark.tensorflow
-def test_a_run_is_kept_in_the_users_data_folder(tfdet: Installed, tf_python: Callable[[str], Path]) -> None:
+def test_records_are_stored_in_the_users_data_folder(
+    installed_tfdet: Installed, tf_python: Callable[[str], Path]
+) -> None:
     tf_python("tf2.21")
     environ = {"XDG_CACHE_HOME": str(cache_dir().parent), "PATH": os.environ["PATH"]}
     run = ["run", "tf2.21", "--device", "cpu", "--source", "bias-add-backprop", "--solution", "none"]
-    done = tfdet(*run, **environ)
+    done = installed_tfdet(*run, **environ)
     assert done.returncode == 0, done.stdout + done.stderr
-    (journal,) = tfdet.home.rglob("*.jsonl")
-    assert journal == tfdet.home / ".local" / "share" / "tfdet" / "evidence" / "cpu" / "tf2.21.jsonl"
+    (journal,) = installed_tfdet.home.rglob("*.jsonl")
+    assert journal == installed_tfdet.home / ".local" / "share" / "tfdet" / "evidence" / "cpu" / "tf2.21.jsonl"
     assert {json.loads(line)["source"] for line in journal.read_text("ascii").splitlines()} == {"bias-add-backprop"}
-    assert runs(tfdet) > runs(tfdet, XDG_DATA_HOME=str(tfdet.home / "other")) > 0
+    assert (
+        stored_runs(installed_tfdet)
+        > stored_runs(installed_tfdet, XDG_DATA_HOME=str(installed_tfdet.home / "other"))
+        > 0
+    )
 
-    done = tfdet(*run, "--out", "records.jsonl", **environ)
+    done = installed_tfdet(*run, "--out", "records.jsonl", **environ)
     assert done.returncode == 0, done.stdout + done.stderr
-    added = tfdet("evidence", "add", "--yes", "records.jsonl", XDG_DATA_HOME=str(tfdet.home / "other"))
+    added = installed_tfdet(
+        "evidence", "add", "--yes", "records.jsonl", XDG_DATA_HOME=str(installed_tfdet.home / "other")
+    )
     assert added.returncode == 0, added.stderr
-    assert (tfdet.home / "other" / "tfdet" / "evidence" / "cpu" / "tf2.21.jsonl").is_file()
+    assert (installed_tfdet.home / "other" / "tfdet" / "evidence" / "cpu" / "tf2.21.jsonl").is_file()
 
 
-def runs(tfdet: Installed, **environ: str) -> int:
+def stored_runs(installed_tfdet: Installed, **environ: str) -> int:
     """Return the number of runs behind the verdict of that cell."""
-    cells = json.loads(tfdet("status", "--environment", "tf2.21", "--json", **environ).stdout)["cells"]
+    cells = json.loads(installed_tfdet("status", "--environment", "tf2.21", "--json", **environ).stdout)["cells"]
     selection = {"device": "cpu", "source": "bias-add-backprop", "solution": "none"}
     (cell,) = (cell for cell in cells if selection.items() <= cell.items())
     return int(cell["runs"])

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 import weekly
-from inside import objects
+from inside import run_check_for_json
 
 from tfdet.base.paths import Project
 from tfdet.matrix.load import Matrix, load_matrix
@@ -20,7 +20,7 @@ from tfdeterminism.patches import PATCHES, Patch
 OF_KERAS_2 = ("tf1.14", "tf1.15", "tf2.0", "tf2.4", "tf2.6", "tf2.8", "tf2.15")
 ENVIRONMENTS = weekly.todays(("tf1.14", "tf2.0", "tf2.21"), of=(*OF_KERAS_2, "tf2.21"), days=weekly.DAYS)
 # Ops of served sources that compute each output by itself: the order dependence is in their gradients.
-ORDERLESS = {"GatherV2", "ResizeBilinear"}
+INDEPENDENT_OF_ORDER = {"GatherV2", "ResizeBilinear"}
 
 
 def patches(key: str) -> list[Patch]:
@@ -39,13 +39,13 @@ def order_dependent(checkout: Project, key: str) -> list[str]:
     matrix = load_matrix(checkout.matrix)
     served = {source for patch in patches(key) for source in patch.sources}
     unsolved = {
-        name: source for name, source in matrix.sources.items() if name in served or not helped(matrix, key, source)
+        name: source for name, source in matrix.sources.items() if name in served or not is_helped(matrix, key, source)
     }
     audited = order_dependent_ops(checkout.matrix / "audits", key, unsolved)
-    return sorted({*audited, *(op for name in served for op in matrix.sources[name].raw_ops)} - ORDERLESS)
+    return sorted({*audited, *(op for name in served for op in matrix.sources[name].raw_ops)} - INDEPENDENT_OF_ORDER)
 
 
-def helped(matrix: Matrix, key: str, source: Source) -> bool:
+def is_helped(matrix: Matrix, key: str, source: Source) -> bool:
     """Whether documents say that the settings of `enable_determinism` in this version suffice for the source."""
     environment = matrix.environment(key)
     solution = remaining_sources.recipe_of(environment).solution
@@ -60,7 +60,7 @@ def helped(matrix: Matrix, key: str, source: Source) -> bool:
 @pytest.mark.tensorflow
 @pytest.mark.parametrize("key", ("tf1.13.1", *ENVIRONMENTS) if weekly.ALL else ENVIRONMENTS)
 def test_patched_ops_compute_what_tensorflows_do(checkout: Project, tf_python: Callable[[str], Path], key: str) -> None:
-    cases = objects(checkout, tf_python(key), "math_checks.py")
+    cases = run_check_for_json(checkout, tf_python(key), "math_checks.py")
     assert {case["case"]: case["faults"] for case in cases if case["faults"]} == {}
     # Every patch of this version was compared.
     assert {case["patch"] for case in cases if case["compared"]} == {patch.key for patch in patches(key)}
@@ -73,7 +73,7 @@ def test_patched_ops_compute_what_tensorflows_do(checkout: Project, tf_python: C
 def test_loops_functions_jacobians_and_forward_mode(
     checkout: Project, tf_python: Callable[[str], Path], key: str
 ) -> None:
-    [report] = objects(checkout, tf_python(key), "calculus_checks.py")
+    [report] = run_check_for_json(checkout, tf_python(key), "calculus_checks.py")
     assert report["faults"] == []
     assert report["compared"] > 40
 
@@ -84,13 +84,13 @@ def test_loops_functions_jacobians_and_forward_mode(
 )
 def test_additions_are_exact(checkout: Project, tf_python: Callable[[str], Path], key: str) -> None:
     """Every order of adversarial addends gives equal bits; sequential additions differ."""
-    [report] = objects(checkout, tf_python(key), "exact_checks.py")
+    [report] = run_check_for_json(checkout, tf_python(key), "exact_checks.py")
     assert report["faults"] == []
     assert report["compared"] > 70
     assert [name for name, differed in report["control"].items() if not differed] == ["denormal"]
 
 
-def test_the_audit_says_what_may_not_be_left(checkout: Project) -> None:
+def test_the_audit_lists_the_order_dependent_ops(checkout: Project) -> None:
     old, new = set(order_dependent(checkout, "tf2.0")), set(order_dependent(checkout, "tf2.21"))
     # Audited, and of no raw_ops: the audit of the binary is what names them.
     assert {"ScatterNdSub", "ResourceScatterMul", "Dilation2DBackpropInput"} <= old
@@ -103,11 +103,11 @@ def test_the_audit_says_what_may_not_be_left(checkout: Project) -> None:
 def test_no_order_dependent_op_is_left(checkout: Project, tf_python: Callable[[str], Path], key: str) -> None:
     """Graphs of every patched op and of Keras layers, forward and backward; without patches each fails."""
     ops = order_dependent(checkout, key)
-    [unpatched] = objects(checkout, tf_python(key), "patches_checks.py", request(ops, patched=False))
+    [unpatched] = run_check_for_json(checkout, tf_python(key), "patches_checks.py", request(ops, patched=False))
     assert unpatched["structure"] and all(unpatched["structure"].values())
     if key in OF_KERAS_2:  # Keras 3 makes nearest up-sampling and frozen batch normalization of other ops
         assert unpatched["reach"] and all(unpatched["reach"].values())
-    [patched] = objects(checkout, tf_python(key), "patches_checks.py", request(ops, patched=True))
+    [patched] = run_check_for_json(checkout, tf_python(key), "patches_checks.py", request(ops, patched=True))
     assert patched["structure"] == {scenario: [] for scenario in unpatched["structure"]}
     assert patched["reach"] == {layer: [] for layer in unpatched["reach"]}
     # Wrong arguments, names and shapes of results, restore(), references, the race of crop_and_resize on the CPU.
@@ -115,6 +115,7 @@ def test_no_order_dependent_op_is_left(checkout: Project, tf_python: Callable[[s
 
 
 def request(ops: list[str], *, patched: bool) -> str:
+    """Return the JSON argument of patches_checks.py."""
     return json.dumps({"order_dependent": ops, "patched": patched})
 
 

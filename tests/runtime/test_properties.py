@@ -27,7 +27,7 @@ ALL_DTYPES = (*FLOATS, "complex64", "complex128")
 Call = dict[str, Any]
 
 
-def seldom(draw: st.DrawFn) -> bool:
+def rarely(draw: st.DrawFn) -> bool:
     """True in one of six draws."""
     return draw(st.sampled_from([False] * 5 + [True]))
 
@@ -41,7 +41,7 @@ def indices(draw: st.DrawFn, count: int, size: int, invalid: int = -1) -> list[i
     """Draw `count` indices below `size`: often repeated, seldom with one out of range; zeros if size is 0."""
     inside = st.integers(0, size - 1) if size else st.just(0)
     values = draw(st.lists(inside, min_size=count, max_size=count))
-    if values and seldom(draw):
+    if values and rarely(draw):
         values[draw(st.integers(0, count - 1))] = draw(st.sampled_from([invalid, size, size + 3]))
     return values
 
@@ -58,7 +58,7 @@ def common(draw: st.DrawFn, dtypes: tuple[str, ...]) -> Call:
 @st.composite
 def segment(draw: st.DrawFn) -> Call:
     ids = draw(st.lists(st.integers(0, 6), max_size=40))
-    if not seldom(draw):
+    if not rarely(draw):
         ids.sort()
     name = draw(st.sampled_from(["segment_sum", "segment_prod"]))
     return {**common(draw, ALL_DTYPES), "name": name, "ids": ids, "inner": shape(draw, 0, 2)}
@@ -80,6 +80,7 @@ def unsorted_segment(draw: st.DrawFn) -> Call:
 
 @st.composite
 def tuples(draw: st.DrawFn, *names: str) -> Call:
+    """Draw a scatter by index tuples."""
     target = shape(draw, 1, 3, 1)
     outer, depth = draw(st.lists(st.integers(0, 8), min_size=1, max_size=2)), draw(st.integers(1, len(target)))
     columns = [indices(draw, math.prod(outer), size) for size in target[:depth]]
@@ -94,12 +95,13 @@ def tuples(draw: st.DrawFn, *names: str) -> Call:
 
 @st.composite
 def into_rows(draw: st.DrawFn) -> Call:
+    """Draw a scatter into rows of a variable."""
     target, outer = shape(draw, 1, 3, 1), draw(st.lists(st.integers(0, 8), max_size=2))
     return {
         **common(draw, ALL_DTYPES),
         "name": draw(st.sampled_from(["add", "sub", "mul", "div", "update"])),
         "shape": target,
-        "scalar": seldom(draw),
+        "scalar": rarely(draw),
         "ids": indices(draw, math.prod(outer), target[0]),
         "ids_shape": outer,
     }
@@ -180,7 +182,7 @@ def parameters() -> list[Any]:
     ]
 
 
-class Answers:
+class CheckProcesses:
     """One process for each environment; it reads a call as a line of JSON and answers with a line of faults."""
 
     def __init__(self, checkout: Project, tf_python: Callable[[str], Path], errors: IO[str]) -> None:
@@ -188,7 +190,7 @@ class Answers:
         self._processes: dict[str, subprocess.Popen[str]] = {}
         self._errors = errors
 
-    def ask(self, key: str, call: Call) -> list[str]:
+    def faults(self, key: str, call: Call) -> list[str]:
         if key not in self._processes:
             self._processes[key] = self._start(self._python(key))
         process = self._processes[key]
@@ -218,19 +220,21 @@ class Answers:
 
 
 @pytest.fixture(scope="module")
-def answers(checkout: Project, tf_python: Callable[[str], Path]) -> Iterator[Answers]:
+def check_processes(checkout: Project, tf_python: Callable[[str], Path]) -> Iterator[CheckProcesses]:
     with tempfile.TemporaryFile("w+") as errors:
-        checker = Answers(checkout, tf_python, errors)
+        checker = CheckProcesses(checkout, tf_python, errors)
         yield checker
         checker.close()
 
 
 @pytest.mark.tensorflow
 @pytest.mark.parametrize(("key", "family", "calls"), parameters())
-def test_any_call(answers: Answers, key: str, family: str, calls: st.SearchStrategy[Call]) -> None:
+def test_any_call_agrees_with_the_original_op_and_numpy(
+    check_processes: CheckProcesses, key: str, family: str, calls: st.SearchStrategy[Call]
+) -> None:
     @settings(max_examples=60, deadline=None, derandomize=True, database=None, suppress_health_check=list(HealthCheck))
     @given(calls)
     def check(call: Call) -> None:
-        assert answers.ask(key, {"family": family, **call}) == []
+        assert check_processes.faults(key, {"family": family, **call}) == []
 
     check()

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 import weekly
-from inside import objects
+from inside import run_check_for_json
 
 from tfdet.base.paths import Project
 
@@ -24,6 +24,7 @@ def version(key: str) -> tuple[int, ...]:
 
 
 def formats(key: str) -> set[str]:
+    """Return the formats in which this TensorFlow can save."""
     if version(key) < (2, 0):
         return GRAPHS
     keras = {"keras SavedModel": version(key) < (2, 16), "keras zip": version(key) >= (2, 13)}
@@ -32,15 +33,15 @@ def formats(key: str) -> set[str]:
 
 @pytest.mark.tensorflow
 @pytest.mark.parametrize("key", KEYS)
-def test_what_is_saved_differentiates_elsewhere(
+def test_saved_models_differentiate_where_they_are_loaded(
     checkout: Project, tf_python: Callable[[str], Path], key: str, tmp_path: Path
 ) -> None:
     """Each step is a process: save originals, save, load without the library, load with it."""
     python = tf_python(key)
     for step in ("originals", "save"):
-        objects(checkout, python, SCRIPT, step, tmp_path)
+        run_check_for_json(checkout, python, SCRIPT, step, tmp_path)
     for step in ("load", "load-after"):
-        [report] = objects(checkout, python, SCRIPT, step, tmp_path)
+        [report] = run_check_for_json(checkout, python, SCRIPT, step, tmp_path)
         assert report["faults"] == []
         assert set(report["compared"]) == formats(key)
         assert report["compared"]["frozen"] > 40, "values and gradients were compared"
@@ -56,5 +57,5 @@ def test_a_gradient_is_not_that_of_the_op_with_the_same_number(
 ) -> None:
     """Op numbers of one process mean other ops in the next one: here a subtraction."""
     python = tf_python(key)
-    objects(checkout, python, SCRIPT, "save-add", tmp_path)
-    assert objects(checkout, python, SCRIPT, "load-add", tmp_path) == [{"gradient": [1, 1, 1]}]
+    run_check_for_json(checkout, python, SCRIPT, "save-add", tmp_path)
+    assert run_check_for_json(checkout, python, SCRIPT, "load-add", tmp_path) == [{"gradient": [1, 1, 1]}]

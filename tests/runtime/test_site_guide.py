@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 import weekly
-from test_docs import BLOCK, PLAIN, run
+from test_docs import BLOCK, PLAIN, run_programs
 from typer.testing import CliRunner
 
 from tfdet.base.paths import Project
@@ -26,9 +26,9 @@ def test_every_program_says_where_it_runs() -> None:
 
 @pytest.mark.tensorflow
 @pytest.mark.parametrize("version", weekly.todays(VERSIONS, days=3))
-def test_the_guide(checkout: Project, tf_python: Callable[[str], Path], version: str) -> None:
+def test_the_guides_programs_run(checkout: Project, tf_python: Callable[[str], Path], version: str) -> None:
     blocks = [b for b in BLOCK.finditer(GUIDE.read_text("utf-8")) if version in b["versions"].split(",")]
-    run(tf_python(f"tf{version}"), checkout, *(block["text"] for block in blocks))
+    run_programs(tf_python(f"tf{version}"), checkout, *(block["text"] for block in blocks))
 
 
 def test_every_command_is_there() -> None:

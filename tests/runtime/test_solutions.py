@@ -21,11 +21,12 @@ CPU, GPU = "CPU:0", "GPU:0"
 
 
 def check(ops: list[str], device: str, placed: list[tuple[str, str]], replaced: bool = False) -> list[str]:
+    """Return what placement.check() reports of the devices of these ops."""
     messages: list[str] = placement.check(ops, device, placed, frameworks.load_adapter("tensorflow").is_op, replaced)
     return messages
 
 
-def test_an_op_that_was_replaced_need_not_be_seen() -> None:
+def test_a_replaced_op_need_not_be_placed() -> None:
     placed = [("Sum", CPU), ("Mul", CPU)]
     assert check(["BiasAddGrad"], CPU, placed, replaced=True) == ["CPU:0"]
     with pytest.raises(WrongPlacementError, match="not seen"):
@@ -37,6 +38,7 @@ def test_an_op_that_was_replaced_need_not_be_seen() -> None:
 
 
 def records_of(checkout: Project, key: str, out: Path, *arguments: str) -> list[Record]:
+    """Return the records of a run in that environment on the CPU."""
     command = ["run", key, "--device", "cpu", "--repeats", "2", "--processes", "1", "--out", str(out), *arguments]
     done = subprocess.run(
         [sys.executable, "-m", "tfdet", *command],
@@ -51,7 +53,7 @@ def records_of(checkout: Project, key: str, out: Path, *arguments: str) -> list[
 
 @pytest.mark.tensorflow
 @pytest.mark.parametrize("key", weekly.todays(["tf1.14", "tf2.0"], days=weekly.DAYS))
-def test_both_run_and_the_race_of_crop_and_resize_is_gone(
+def test_both_solutions_remove_the_race_of_crop_and_resize(
     checkout: Project, tf_python: Callable[[str], Path], tmp_path: Path, key: str
 ) -> None:
     tf_python(key)

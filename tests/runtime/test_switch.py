@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 import weekly
-from inside import HERE, run
+from inside import HERE, run_check
 
 from tfdet.base.paths import Project
 
@@ -18,6 +18,7 @@ CUDNN, OPS, FRONTEND = "TF_CUDNN_DETERMINISTIC", "TF_DETERMINISTIC_OPS", "TF_CUD
 
 
 def expect(*variables: str, teod: bool = False, patch: bool = False) -> dict[str, Any]:
+    """Return EXPECTED of switch_checks.py: variables that are set to 1, and whether TEOD and patch() are available."""
     return {"environment": dict.fromkeys(variables, "1"), "teod": teod, "patch": patch}
 
 
@@ -37,8 +38,8 @@ VERSIONS = {
 
 @pytest.mark.tensorflow
 @pytest.mark.parametrize("key", weekly.todays([*VERSIONS], days=weekly.DAYS))
-def test_the_switch(checkout: Project, tf_python: Callable[[str], Path], key: str) -> None:
-    printed = run(checkout, tf_python(key), CHECKS, json.dumps(VERSIONS[key]), TF_USE_LEGACY_KERAS="")
+def test_the_switch_passes_every_check(checkout: Project, tf_python: Callable[[str], Path], key: str) -> None:
+    printed = run_check(checkout, tf_python(key), CHECKS, json.dumps(VERSIONS[key]), TF_USE_LEGACY_KERAS="")
     assert "FAILED" not in printed, printed
     assert printed.count("ok ") == sum(path.read_text().count("@check") for path in HERE.glob("switch_*checks.py")), (
         printed

@@ -24,7 +24,7 @@ def test_each_version_has_one_row(matrix: Matrix, kind: str) -> None:
         assert rows == [recipes.recipe_for(kind, version)], version
 
 
-def test_outside_the_table_the_nearest_row() -> None:
+def test_a_version_outside_of_the_table_gets_the_nearest_row() -> None:
     assert recipes.recipe_for("stock", (3, 0)) is recipes.recipe_for("stock", recipes.NEWEST_TENSORFLOW)
     assert recipes.recipe_for("stock", (1, 4)) is recipes.recipe_for("stock", recipes.OLDEST_TENSORFLOW)
     assert recipes.patches_for("stock", (1, 12)) == []
@@ -63,13 +63,13 @@ def test_a_row_does_what_its_solution_says(matrix: Matrix, row: recipes.Recipe) 
         assert all(matrix.solutions[row.solution].available.covers(e) for e in somewhere), version
 
 
-def test_no_other_solution_is_claimed_to_help_more(matrix: Matrix) -> None:
+def test_no_claim_names_a_better_solution(matrix: Matrix) -> None:
     """The claims must not contradict the table, which does not read them."""
     for key, environment in matrix.environments.items():
         chosen = remaining_sources.recipe_of(environment).solution
         helped = {
             name: sum(
-                _works(source, environment, remaining_sources.expand_includes(matrix, name))
+                _is_claimed_deterministic(source, environment, remaining_sources.expand_includes(matrix, name))
                 for source in matrix.sources.values()
             )
             for name, solution in matrix.solutions.items()
@@ -82,7 +82,7 @@ def test_no_other_solution_is_claimed_to_help_more(matrix: Matrix) -> None:
         assert not best if chosen is None else helped[chosen] == best, (key, chosen, helped)
 
 
-def _works(source: Source, environment: Environment, effects: set[str]) -> bool:
+def _is_claimed_deterministic(source: Source, environment: Environment, effects: set[str]) -> bool:
     claims = [c for c in source.claims if c.device == "gpu" and c.outcome == "deterministic" and c.covers(environment)]
     return any(effects & set(claim.solutions) for claim in claims)
 

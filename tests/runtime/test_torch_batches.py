@@ -14,12 +14,13 @@ CASES = "^(linear-64x10|matmul-64x64|sum-1000|softmax-1000|batch_norm-training)-
 
 
 def measured(python: Path, project: Project, *arguments: str) -> list[BatchInvarianceRecord]:
-    done = run(python, project, *arguments)
+    """Return its records."""
+    done = run_batches(python, project, *arguments)
     assert done.returncode == 0, done.stderr
     return [BatchInvarianceRecord.model_validate_json(line) for line in done.stdout.splitlines()]
 
 
-def run(python: Path, project: Project, *arguments: str) -> subprocess.CompletedProcess[str]:
+def run_batches(python: Path, project: Project, *arguments: str) -> subprocess.CompletedProcess[str]:
     suite = str(project.suite("torch"))
     command = [str(python), "-m", "tfdet_probe.core.batches", suite, "--environment", "torch2.13", *arguments]
     environ = {"PATH": os.environ["PATH"], "PYTHONPATH": str(project.runtime), "OMP_WAIT_POLICY": "PASSIVE"}
@@ -42,6 +43,6 @@ def test_a_second_measurement_agrees(torch_python: Path, checkout: Project) -> N
 
 
 def test_a_missing_device_is_an_error(torch_python: Path, checkout: Project) -> None:
-    done = run(torch_python, checkout, "--device", "cuda")
+    done = run_batches(torch_python, checkout, "--device", "cuda")
     assert (done.returncode, done.stdout) == (4, "")
     assert done.stderr.startswith("no device cuda: ")

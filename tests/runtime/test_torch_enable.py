@@ -47,7 +47,7 @@ print(json.dumps(found))
 
 
 @pytest.mark.tensorflow
-def test_the_switch(torch_python: Path, checkout: Project) -> None:
+def test_enable_determinism_sets_and_restores_pytorchs_state(torch_python: Path, checkout: Project) -> None:
     environ = {"PATH": "/usr/bin:/bin", "PYTHONPATH": str(checkout.runtime), "OMP_NUM_THREADS": "1"}
     command = [torch_python, "-c", PROGRAM]
     done = subprocess.run(command, env=environ, capture_output=True, text=True, timeout=240)
@@ -66,12 +66,12 @@ def test_the_switch(torch_python: Path, checkout: Project) -> None:
     assert "  - Start Python with PYTHONHASHSEED=0" in output["text"]
 
 
-def test_a_seed_that_is_none_changes_nothing() -> None:
+def test_without_a_seed_generators_stay_unchanged() -> None:
     with pytest.raises(TypeError, match="a seed is an int"):
         enable_determinism(seed="1")
 
 
-def test_an_unknown_version_is_told_of_the_nearest_before_it() -> None:
+def test_an_unknown_version_gets_the_list_of_the_nearest_older_one() -> None:
     assert Report("2.13.1+cpu", 1).remaining == Report("2.13.0", 1).remaining
     assert Report("9.0.0", 1).remaining
     assert Report("1.4.0", 1).remaining == Report("2.0.0", 1).remaining

@@ -15,7 +15,7 @@ import pytest
 PROGRAMS = Path(__file__).parent / "torch_programs"
 
 
-def run(python: Path, program: str, *arguments: str, hash_seed: str = "0") -> str:
+def run_program(python: Path, program: str, *arguments: str, hash_seed: str = "0") -> str:
     """Run a program in a fresh process, as users do."""
     environ = {"PATH": "/usr/bin:/bin", "OMP_NUM_THREADS": "1", "PYTHONHASHSEED": hash_seed}
     command = [python, PROGRAMS / f"{program}.py", *arguments]
@@ -25,29 +25,33 @@ def run(python: Path, program: str, *arguments: str, hash_seed: str = "0") -> st
 
 
 @pytest.mark.tensorflow
-def test_seeds(torch_python: Path) -> None:
-    free, seeded = run(torch_python, "seeds").split()
-    second = run(torch_python, "seeds").split()
+def test_each_seed_of_the_guidance_is_needed(torch_python: Path) -> None:
+    free, seeded = run_program(torch_python, "seeds").split()
+    second = run_program(torch_python, "seeds").split()
     assert second[1] == seeded
     assert len({free, second[0], seeded}) == 3
-    assert run(torch_python, "seeds", hash_seed="1").split()[1] != seeded, "the order of a set is in it"
+    assert run_program(torch_python, "seeds", hash_seed="1").split()[1] != seeded, "the order of a set is in it"
 
 
 @pytest.mark.tensorflow
-def test_data_loader(torch_python: Path) -> None:
-    (first, second), free = json.loads(run(torch_python, "loader"))
-    seeded, free_again = json.loads(run(torch_python, "loader"))
+def test_each_part_of_the_data_loader_guidance_is_needed(torch_python: Path) -> None:
+    (first, second), free = json.loads(run_program(torch_python, "loader"))
+    seeded, free_again = json.loads(run_program(torch_python, "loader"))
     assert seeded == [first, second]
     assert first != second, "each epoch is shuffled, and draws, differently"
     assert free != free_again
 
 
 @pytest.mark.tensorflow
-def test_checkpointing(torch_python: Path, tmp_path: Path) -> None:
-    uninterrupted = run(torch_python, "checkpoint", "save", str(tmp_path / "state"))
+def test_each_part_of_the_checkpoint_guidance_is_needed(torch_python: Path, tmp_path: Path) -> None:
+    uninterrupted = run_program(torch_python, "checkpoint", "save", str(tmp_path / "state"))
     parts = ["nothing", "model", "optimizer", "rate", "torch", "numpy", "python"]
     digests = dict(
-        zip(parts, run(torch_python, "checkpoint", "resume", str(tmp_path / "state"), *parts).split(), strict=True)
+        zip(
+            parts,
+            run_program(torch_python, "checkpoint", "resume", str(tmp_path / "state"), *parts).split(),
+            strict=True,
+        )
     )
     assert digests.pop("nothing") == uninterrupted
     assert uninterrupted not in digests.values(), "what is left out of the checkpoint is missed"

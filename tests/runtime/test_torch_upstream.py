@@ -32,7 +32,7 @@ def gpu_build(checkout: Project) -> Path:
     weekly.todays([finding for finding in FINDINGS if finding.emulated_output], days=3),
     ids=lambda finding: finding.key,
 )
-def test_the_program_shows_it_without_a_gpu(gpu_build: Path, finding: UpstreamFinding) -> None:
+def test_programs_for_the_cpu_show_their_finding(gpu_build: Path, finding: UpstreamFinding) -> None:
     program = Path(__file__).parents[2] / PROGRAMS / finding.program
     command = [sys.executable, "-m", "tfdet", "vgpu", "--schedule", "random:1", "--", str(gpu_build), str(program)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=600)
@@ -41,7 +41,7 @@ def test_the_program_shows_it_without_a_gpu(gpu_build: Path, finding: UpstreamFi
 
 
 @pytest.mark.parametrize("finding", weekly.todays(FINDINGS, days=3), ids=lambda finding: finding.key)
-def test_the_program_shows_it(torch_python: Path, finding: UpstreamFinding) -> None:
+def test_programs_for_gpus_show_their_finding(torch_python: Path, finding: UpstreamFinding) -> None:
     program = Path(__file__).parents[2] / PROGRAMS / finding.program
     done = subprocess.run(
         [str(torch_python), "-W", "ignore", str(program)], capture_output=True, text=True, timeout=120

@@ -33,14 +33,14 @@ def test_ranges_are_read_as_packaging_reads_them() -> None:
         ("MatMul", None, None),
     ],
 )
-def test_the_row_of_an_op(op: str, forward: str | None, source: str | None) -> None:
+def test_the_advice_for_an_op(op: str, forward: str | None, source: str | None) -> None:
     table = advice.AdviceTable({"framework": "tensorflow", "version": "2.21.0"})
     gradient = trace_format.definition(0, op, op, device="/device:GPU:0")
     made_by = forward and trace_format.definition(1, forward, forward)
     assert table.source(Fault.UNEXPLAINED, gradient, made_by, [], None) == source
 
 
-def test_pytorchs_users_are_told_about_pytorch() -> None:
+def test_advice_for_pytorch_names_no_source_of_tensorflow() -> None:
     """No source of TensorFlow is named."""
     header = {"framework": "torch", "version": "2.13.0"}
     definition = trace_format.definition(0, "aten.index_add_.default", "x", device="cuda:0")
@@ -51,7 +51,7 @@ def test_pytorchs_users_are_told_about_pytorch() -> None:
     assert "torch.use_deterministic_algorithms" in table.advise(Fault.UNEXPLAINED, None, "cuda:0").lines[-1]
 
 
-def test_nvidias_images_have_their_own_ranges() -> None:
+def test_nvidias_images_have_their_own_version_ranges() -> None:
     stock = advice.AdviceTable({"framework": "tensorflow", "version": "2.1.0"})
     image = advice.AdviceTable(
         {"framework": "tensorflow", "version": "2.1.0", "environment": {"NVIDIA_TENSORFLOW_VERSION": "20.06-tf2"}}

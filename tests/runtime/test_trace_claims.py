@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 from forks import Forks, Job
-from test_trace_locate import Script, Scripted
+from test_trace_locate import Script, ScriptedRuns
 from traces import TraceBuilder
 
 from tfdeterminism.trace.capture import pool_tasks
@@ -30,10 +30,12 @@ from tfdeterminism.trace.search import hash_seeds, run_ends
 sys.path.append(str(Path(__file__).resolve().parents[2] / "benchmarks"))
 import trace_claims
 
-FEED = {"kind": "feed", "line": 9}
+INPUT_OP = {"kind": "feed", "line": 9}
 
 
-def fed(value: Callable[[int, dict[str, str]], object], late: Callable[[int], int] = lambda run: 0) -> Script:
+def program_with_input(
+    value: Callable[[int, dict[str, str]], object], late: Callable[[int], int] = lambda run: 0
+) -> Script:
     """A program whose line 9 gets a value from Python; the name of the op counts how often the line ran before.
     late: so many turns of a run get what all runs get."""
 
@@ -44,34 +46,36 @@ def fed(value: Callable[[int, dict[str, str]], object], late: Callable[[int], in
             builder.record(builder.op("weight", "weight", kind="weight"), given)
         elif level == "ops":
             for turn in range(3):
-                key = builder.eager(f"train.py:9#{turn}", "Python", **FEED)
+                key = builder.eager(f"train.py:9#{turn}", "Python", **INPUT_OP)
                 builder.record(key, given if turn >= late(run) else 0)
 
     return script
 
 
-def test_hashes_are_not_blamed_where_only_the_count_in_a_name_is_another(tmp_path: Path) -> None:
+def test_hash_seeds_are_no_cause_if_only_a_count_in_a_name_differs(tmp_path: Path) -> None:
     """A shuffle by random numbers: which iteration differs first is random."""
-    diff = Scripted(tmp_path, fed(lambda run, environment: run, lambda run: run // 3 % 3)).search()
+    diff = ScriptedRuns(tmp_path, program_with_input(lambda run, environment: run, lambda run: run // 3 % 3)).search()
     assert diff.culprits[0]["source"] is None
     assert any("still differ" in line for line in diff.findings)
     assert not any("something else" in line or "decides" in line.split("alone")[0] for line in diff.findings)
     assert not any("sorted" in line for line in diff.culprits[0]["lines"])
 
 
-def test_hashes_are_blamed_where_equal_seeds_agree_and_others_differ(tmp_path: Path) -> None:
-    diff = Scripted(tmp_path, fed(lambda run, environment: environment.get("PYTHONHASHSEED", run))).search()
+def test_hash_seeds_are_the_cause_if_equal_seeds_agree_and_others_differ(tmp_path: Path) -> None:
+    diff = ScriptedRuns(
+        tmp_path, program_with_input(lambda run, environment: environment.get("PYTHONHASHSEED", run))
+    ).search()
     assert diff.culprits[0]["source"] == "python-set-order"
 
 
-def test_hashes_are_not_blamed_where_all_seeds_agree(tmp_path: Path) -> None:
+def test_hash_seeds_are_no_cause_if_all_seeds_agree(tmp_path: Path) -> None:
     """PYTHONHASHSEED masks the difference without causing it, or the difference is rare."""
-    diff = Scripted(tmp_path, fed(lambda run, environment: 0 if environment else run)).search()
+    diff = ScriptedRuns(tmp_path, program_with_input(lambda run, environment: 0 if environment else run)).search()
     assert diff.culprits[0]["source"] is None
 
 
 @pytest.mark.parametrize(("odd", "decided"), [((), True), ((3,), False), ((4,), False), ((5,), False), ((6,), False)])
-def test_each_run_with_a_seed_of_hashes_has_to_agree(odd: tuple[int, ...], decided: bool) -> None:
+def test_hash_seeds_are_the_cause_only_if_each_run_with_a_seed_agrees(odd: tuple[int, ...], decided: bool) -> None:
     seeds: list[str] = []
 
     def record(seed: str) -> str:
@@ -83,7 +87,7 @@ def test_each_run_with_a_seed_of_hashes_has_to_agree(odd: tuple[int, ...], decid
     assert (trial.decides, seeds) == (decided, ["0", "0", "1", "0", "1", "1", "0"])
 
 
-def test_the_same_values_in_another_order_accuse_no_hash(compare: Callable[..., TraceDiff]) -> None:
+def test_reordered_equal_values_do_not_make_hash_seeds_the_cause(compare: Callable[..., TraceDiff]) -> None:
     def build(builder: TraceBuilder, run: int) -> None:
         for number, value in enumerate(([1, 2, 3], [2, 3, 1])[run]):
             builder.record(builder.eager(f"train.py:5#{number}", "Square", line=5), value)
@@ -92,7 +96,7 @@ def test_the_same_values_in_another_order_accuse_no_hash(compare: Callable[..., 
     assert (culprit["class"], culprit["source"]) == ("order only", None)
 
 
-class Ended(Scripted):
+class FakeUntracedRuns(ScriptedRuns):
     """Its untraced runs end as `outcome_of_run`(level, number of the run) returns: (digest, files)."""
 
     def __init__(self, folder: Path, ends_of_run: Callable[[str, int], Any], **options: Any) -> None:
@@ -105,27 +109,30 @@ class Ended(Scripted):
         super().__init__(folder, script, **options)
 
 
-def read(path: str, digest: str | None, changed: float = 0, is_own: bool = False, line: int = 5) -> dict[str, Any]:
+def file_entry(
+    path: str, digest: str | None, changed: float = 0, is_own: bool = False, line: int = 5
+) -> dict[str, Any]:
+    """Return a file of the trace's list: its digest if the program read it, and the line that opened it."""
     stack = [["/w/train.py", line, "<module>"]]
     return {"path": path, "reads": digest, "changed": changed, "by": stack if digest else None, "defined": 0,
             "own": is_own, "writes": None if digest else stack, "temporary": False}  # fmt: skip
 
 
 def test_a_first_run_that_leaves_a_cache_is_distinguished_from_what_probes_hide(tmp_path: Path) -> None:
-    result = Ended(tmp_path, lambda level, run: ("aa", [read("/w/cache.npy", None)]) if run == 1 else
-                   ("bb", [read("/w/cache.npy", "11")])).search()  # fmt: skip
+    result = FakeUntracedRuns(tmp_path, lambda level, run: ("aa", [file_entry("/w/cache.npy", None)]) if run == 1 else
+                   ("bb", [file_entry("/w/cache.npy", "11")])).search()  # fmt: skip
     assert (result.code, result.masked_by_tracing, result.culprits) == (1, False, [])
     assert result.verdict().startswith("Only the first of 7 runs ended otherwise")
     assert "cache.npy (train.py:5)" in result.verdict()
 
 
-def test_a_first_run_that_differs_and_left_nothing_known(tmp_path: Path) -> None:
-    diff = Ended(tmp_path, lambda level, run: ("aa" if run == 1 else "bb", [])).search()
+def test_a_differing_first_run_without_known_file_is_reported(tmp_path: Path) -> None:
+    diff = FakeUntracedRuns(tmp_path, lambda level, run: ("aa" if run == 1 else "bb", [])).search()
     assert (diff.code, diff.masked_by_tracing) == (1, False)
     assert re.match(r"Only the first of \d+ runs ended otherwise; the \d+ after it agree\.$", diff.verdict())
 
 
-def test_a_rare_difference_is_not_said_to_be_hidden(tmp_path: Path) -> None:
+def test_a_rare_difference_is_not_reported_as_masked_by_tracing(tmp_path: Path) -> None:
     """One untraced run differs, which may be chance."""
     nth: dict[str, int] = {}
 
@@ -133,13 +140,13 @@ def test_a_rare_difference_is_not_said_to_be_hidden(tmp_path: Path) -> None:
         nth[level] = nth.get(level, 0) + 1
         return ("aa" if level == "none" and nth["none"] == 2 else "bb"), []
 
-    diff = Ended(tmp_path, outcome_of_run).search()
+    diff = FakeUntracedRuns(tmp_path, outcome_of_run).search()
     assert (diff.code, diff.masked_by_tracing, diff.result) == (1, False, "diverged")
     assert re.search(r"1 of \d+ untraced runs ended otherwise than most, 0 of \d+ traced ones did", diff.verdict())
 
 
-def test_that_probes_hide_it_is_reported_with_a_bound(tmp_path: Path) -> None:
-    diff = Ended(tmp_path, lambda level, run: (f"{run:02x}" if level == "none" else "bb", [])).search()
+def test_masking_by_tracing_is_reported_with_a_bound(tmp_path: Path) -> None:
+    diff = FakeUntracedRuns(tmp_path, lambda level, run: (f"{run:02x}" if level == "none" else "bb", [])).search()
     assert diff.masked_by_tracing
     assert any("5 of 5 untraced runs" in line and "0.4%" in line for line in diff.findings)
 
@@ -147,7 +154,7 @@ def test_that_probes_hide_it_is_reported_with_a_bound(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("otherwise", "total", "is_shown"), [(5, 5, True), (4, 5, True), (3, 5, False), (5, 10, True), (4, 10, False)]
 )
-def test_how_many_runs_show_it(otherwise: int, total: int, is_shown: bool) -> None:
+def test_how_many_runs_show_masking(otherwise: int, total: int, is_shown: bool) -> None:
     rounds = run_ends.Rounds()
     for number in range(total):
         rounds.add(f"other {number}" if number < otherwise else "same", "same")
@@ -165,7 +172,7 @@ def test_a_difference_that_shows_in_turns_is_named(tmp_path: Path) -> None:
         if level != "none":
             builder.record(builder.op("draw", "RandomUniform", kind="random"), run if struck else 0)
 
-    diff = Scripted(tmp_path, script).search()
+    diff = ScriptedRuns(tmp_path, script).search()
     assert (diff.masked_by_tracing, [culprit["op_type"] for culprit in diff.culprits]) == (False, ["RandomUniform"])
 
 
@@ -179,7 +186,7 @@ def test_a_race_is_reported_where_the_replay_differed(tmp_path: Path, distinct: 
             builder.record(builder.op("product", "MatMul", device="/device:CPU:0"), run)
             (builder.path.parent / "capture-0.npz").write_bytes(b"")
 
-    result = Scripted(
+    result = ScriptedRuns(
         tmp_path,
         script,
         runner=SimpleNamespace(fallback_calls=(), replay=lambda path, times: {"times": times, "distinct": [distinct]}),
@@ -192,7 +199,7 @@ def test_a_race_is_reported_where_the_replay_differed(tmp_path: Path, distinct: 
         assert "run alone on these 30 times it gave one result" in culprit["why"]
 
 
-def test_two_traces_alone_show_no_race_and_unwritten_memory_is_none(
+def test_two_traces_alone_prove_no_race(
     compare: Callable[..., TraceDiff],
 ) -> None:
     def build(builder: TraceBuilder, run: int) -> None:
@@ -218,7 +225,7 @@ def test_advice_for_cuda_is_given_on_cuda(compare: Callable[..., TraceDiff], dev
     assert any("use_deterministic_algorithms" in line for line in lines)
 
 
-def test_an_op_in_a_later_step_is_not_accused_of_what_came_before(tmp_path: Path) -> None:
+def test_an_op_after_an_unrecorded_step_is_not_called_the_cause(tmp_path: Path) -> None:
     """Keras' fit: recording begins after the cause; recorded from the first step, the cause is named."""
 
     def script(builder: TraceBuilder, level: str, run: int, environment: dict[str, str]) -> None:
@@ -235,11 +242,11 @@ def test_an_op_in_a_later_step_is_not_accused_of_what_came_before(tmp_path: Path
             builder.record(noise, run if step == 1 else 0, step)
             builder.record(product, run if step > 2 else 0, step)
 
-    (culprit,) = Scripted(tmp_path, script).search().culprits
+    (culprit,) = ScriptedRuns(tmp_path, script).search().culprits
     assert (culprit["op_type"], culprit["step"]) == ("RandomUniform", 1)
 
 
-def test_steps_do_not_hang_on_the_timing_of_threads() -> None:
+def test_steps_do_not_depend_on_the_timing_of_threads() -> None:
     """A thread's ops belong to the step in which it was started, and its gradients end no step."""
     steps = Steps(threading.RLock(), None, lambda: None)
     recording: Any = type("Recording", (), {"recorder": type("Recorder", (), {"steps": steps})})
@@ -268,7 +275,7 @@ def test_steps_do_not_hang_on_the_timing_of_threads() -> None:
     assert sorted(observed) == [(step, f"shard {shard}") for step in range(3) for shard in range(3)]
 
 
-def test_files_that_the_program_reads_and_writes_are_known(tmp_path: Path) -> None:
+def test_files_that_the_program_reads_and_writes_are_recorded(tmp_path: Path) -> None:
     """Only files of its own lines count, with the content of the first read."""
     program, data = tmp_path / "train.py", tmp_path / "data.bin"
     program.write_text("open('made.bin', 'wb').write(b'1')\nopen('data.bin').read()\nopen('made.bin').read()\n"
@@ -300,7 +307,7 @@ def test_files_that_the_program_reads_and_writes_are_known(tmp_path: Path) -> No
     assert by_name["data.bin"]["defined"] == 7
 
 
-def test_a_program_that_asks_first_for_the_temporary_folder_goes_on(tmp_path: Path) -> None:
+def test_a_program_that_first_asks_for_the_temporary_folder_runs(tmp_path: Path) -> None:
     """tempfile opens files under its own lock to test folders."""
     program = tmp_path / "train.py"
     program.write_text("import tempfile\ntempfile.gettempdir()\nopen('made.bin', 'wb').write(b'1')\n")
@@ -319,7 +326,7 @@ def test_a_program_that_asks_first_for_the_temporary_folder_goes_on(tmp_path: Pa
 @pytest.mark.parametrize(("loaded", "line", "other", "kind"), [
     (True, 9, "22", "file"), (False, 5, "22", "file"), (False, 9, "22", "Python feed"), (True, 9, "11", "Python feed"),
 ])  # fmt: skip
-def test_a_value_that_was_read_from_a_file_is_told_as_such(
+def test_a_value_read_from_a_file_is_reported_as_such(
     tmp_path: Path, loaded: bool, line: int, other: str, kind: str
 ) -> None:
     """It is recognized by its value or line; a file that is equal in both runs is no cause."""
@@ -330,18 +337,18 @@ def test_a_value_that_was_read_from_a_file_is_told_as_such(
         key = builder.eager("train.py:9#0", "Python", kind="feed", line=line, stack=stack,
                          attrs={"from_file": True} if loaded else {})  # fmt: skip
         builder.record(key, run)
-        paths.append(str(builder.end(files=[read("/w/data.npy", ("11", other)[run])])))
+        paths.append(str(builder.end(files=[file_entry("/w/data.npy", ("11", other)[run])])))
     (culprit,) = trace_diff.compare(paths).culprits
     assert culprit["class"] == kind
     assert ("data.npy (train.py:5)" in culprit["why"]) is (other == "22")
     assert ("begin each run from the same file" in " ".join(culprit["lines"])) is (kind == "file")
 
 
-def test_what_a_stranger_writes_of_files_is_passed_by(tmp_path: Path) -> None:
+def test_invalid_file_entries_of_a_trace_are_ignored(tmp_path: Path) -> None:
     paths = []
-    for run, files in enumerate(([{"path": 1}, 3, {**read("/w/x", "11"), "by": [[1]]}], {"a": 1})):
+    for run, files in enumerate(([{"path": 1}, 3, {**file_entry("/w/x", "11"), "by": [[1]]}], {"a": 1})):
         builder = TraceBuilder(tmp_path / f"{run}.tfdt")
-        builder.record(builder.eager("train.py:9#0", "Python", **FEED), run)
+        builder.record(builder.eager("train.py:9#0", "Python", **INPUT_OP), run)
         paths.append(str(builder.end(files=files)))
     assert trace_diff.compare(paths).culprits[0]["class"] == "Python feed"
     assert json.dumps(trace_diff.compare(paths).as_json())
@@ -353,7 +360,7 @@ TOLD = ("t_cached_first", "t_np_file", "t_threads_grad", "t_tmp_names")  # pytho
 
 @pytest.mark.tensorflow
 @pytest.mark.parametrize("name", TOLD)
-def test_nothing_false_is_said_of_programs_of_strangers(
+def test_no_false_cause_is_named_in_programs_written_by_others(
     name: str, torch_python: Path, forks: Callable[[str], Forks]
 ) -> None:
     false, words = trace_claims.faults(trace_claims.FOLDER / f"{name}.py", forks("torch2.13"))
@@ -372,7 +379,9 @@ print((threading.Thread.start, numpy.load) == before)
 
 
 @pytest.mark.tensorflow
-def test_nothing_of_the_recorder_is_left(torch_python: Path, forks: Callable[[str], Forks], tmp_path: Path) -> None:
+def test_the_recorder_restores_every_function(
+    torch_python: Path, forks: Callable[[str], Forks], tmp_path: Path
+) -> None:
     program = tmp_path / "left.py"
     program.write_text(LEFT)
     (done,) = forks("torch2.13").run([Job([str(program), str(tmp_path / "trace")])])

@@ -39,7 +39,7 @@ def test_the_collection_is_complete() -> None:
         assert len(program.lines) == len(program.expected), program.name
 
 
-def test_what_is_wrong_is_reported(tmp_path: Path) -> None:
+def test_a_wrong_answer_is_reported(tmp_path: Path) -> None:
     path = tmp_path / "noise.py"
     path.write_text('"""Noise.\n\nform: eager\nexpect: op=PyFunc | class=Python feed\n"""\nnoise()  # <- culprit\n')
     program = Program(path)
@@ -55,7 +55,7 @@ def test_what_is_wrong_is_reported(tmp_path: Path) -> None:
 
 @pytest.mark.tensorflow
 @pytest.mark.parametrize("environment", weekly.todays([*QUICK]))
-def test_the_quick_ones_are_right(environment: str, forks: Callable[[str], Forks], tmp_path: Path) -> None:
+def test_searches_of_quick_programs_are_right(environment: str, forks: Callable[[str], Forks], tmp_path: Path) -> None:
     wrong = {}
     for program in programs(environment):
         if program.name in QUICK[environment]:

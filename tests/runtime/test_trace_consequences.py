@@ -30,7 +30,7 @@ def test_a_value_that_chooses_the_branch_is_the_cause(compare: Callable[..., Tra
     ]
 
 
-def test_a_branch_that_nothing_chose_is_a_structure(compare: Callable[..., TraceDiff]) -> None:
+def test_a_differing_branch_without_differing_predicate_is_structure(compare: Callable[..., TraceDiff]) -> None:
     def build(builder: TraceBuilder, run: int) -> None:
         other = builder.eager("train.py:3#0", "Python", kind="feed", line=3)
         used = builder.eager("train.py:5#0", "Sum", (other,), line=5)
@@ -81,7 +81,7 @@ def test_a_read_that_races_with_a_write_is_no_cause_beside_another_if_it_is_only
      ("itself", [("AssignVariableOp", "order only"), ("RandomUniform", "seed or state")]),
      ("nobody", [("AssignVariableOp", "order only")])],
 )  # fmt: skip
-def test_a_read_that_no_open_write_explains(
+def test_a_differing_read_without_unordered_write_is_a_cause(
     compare: Callable[..., TraceDiff], through: str, expected: list[tuple[str, str]]
 ) -> None:
     """The written value differs, or depends on the read, or the write is ordered."""
@@ -102,7 +102,7 @@ def test_a_read_that_no_open_write_explains(
 
 
 @pytest.mark.parametrize("restored", [True, False])
-def test_what_is_overwritten_before_it_is_read_is_no_cause(compare: Callable[..., TraceDiff], restored: bool) -> None:
+def test_a_value_overwritten_before_any_read_is_no_cause(compare: Callable[..., TraceDiff], restored: bool) -> None:
     """Random initial weights are replaced by those of a checkpoint."""
 
     def build(builder: TraceBuilder, run: int) -> None:

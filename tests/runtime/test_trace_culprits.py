@@ -19,10 +19,10 @@ from forks import TRACE, Forks, Job, traced
 from tfdeterminism.trace.causes import trace_diff
 
 PROGRAMS = Path(__file__).resolve().parent / "programs"
-PATIENCE = 12  # runs of a race at most, until one differs from the first
-OWN_PROCESS = "set_order"  # forks share the seed of Python's hashes
+MAX_RUNS = 12  # runs of a race at most, until one differs from the first
+NEEDS_FRESH_PROCESSES = "set_order"  # forks share the seed of Python's hashes
 # Where the construct exists; each construct in one old version at least.
-IN_OLD = {
+PROGRAMS_IN_OLD_VERSIONS = {
     "tf2.0": ["at_step_seven", "branch", "clean_cnn", "clean_data", "clean_python_calls", "clean_unet", "crop_race",
               "generator", "in_cond", "in_map_fn", "no_result", "parallel_map", "pipeline_unordered",
               "pipeline_unseeded", "python_feed", "python_write", "python_write_given", "scan_noise",
@@ -32,12 +32,12 @@ IN_OLD = {
                "nan_payload", "numpy_noise", "permuted_rows", "queue_noise", "scan_noise", "seed_from_clock",
                "session_loop", "session_rnn", "timestamp"],
 }  # fmt: skip
-ENVIRONMENTS = ["tf2.21", *IN_OLD]
+ENVIRONMENTS = ["tf2.21", *PROGRAMS_IN_OLD_VERSIONS]
 
 
 def names(environment: str) -> list[str]:
     all_names = sorted(path.stem for path in PROGRAMS.glob("*.py"))
-    return [name for name in IN_OLD.get(environment, all_names) if name != OWN_PROCESS]
+    return [name for name in PROGRAMS_IN_OLD_VERSIONS.get(environment, all_names) if name != NEEDS_FRESH_PROCESSES]
 
 
 def expected(name: str) -> list[dict[str, Any]]:
@@ -47,14 +47,14 @@ def expected(name: str) -> list[dict[str, Any]]:
     return [{**culprit, "line": next(marked, None)} for culprit in expectations(text)[1]]
 
 
-def test_every_program_says_what_is_expected() -> None:
+def test_every_program_has_an_expectation() -> None:
     clean = [name for name in names("tf2.21") if not expected(name)]
     assert len(clean) >= 6
     assert all(name.startswith("clean_") for name in clean)
     assert len(names("tf2.21")) - len(clean) >= 18
 
 
-class Programs:
+class RecordedPrograms:
     """The programs of one environment, each recorded at least twice, into folder/PROGRAM/NUMBER."""
 
     def __init__(self, environment: str, forks: Forks, folder: Path) -> None:
@@ -68,7 +68,7 @@ class Programs:
         """Compare the first two runs; of a race, the first run and the first that differs from it."""
         first, count = str(self._folder / name / "0"), 2
         diff = trace_diff.compare([first, str(self._folder / name / "1")])
-        while is_race(name) and diff.result == "same" and count < PATIENCE:
+        while is_race(name) and diff.result == "same" and count < MAX_RUNS:
             self._record([self._job(name, count)])
             diff = trace_diff.compare([first, str(self._folder / name / str(count))])
             count += 1
@@ -90,16 +90,20 @@ def is_race(name: str) -> bool:
 
 
 @pytest.fixture(scope="module", params=weekly.todays(ENVIRONMENTS))
-def recorded(
+def recorded_programs(
     request: pytest.FixtureRequest, forks: Callable[[str], Forks], tmp_path_factory: pytest.TempPathFactory
-) -> Programs:
-    return Programs(request.param, forks(request.param), tmp_path_factory.mktemp(request.param))
+) -> RecordedPrograms:
+    return RecordedPrograms(request.param, forks(request.param), tmp_path_factory.mktemp(request.param))
 
 
 @pytest.mark.tensorflow
-def test_each_culprit_is_named(recorded: Programs) -> None:
+def test_each_culprit_is_named(recorded_programs: RecordedPrograms) -> None:
     """One pass over all programs, because recording takes most of the time."""
-    wrong = [f"{name}: {text}" for name in recorded.names for text in faults(name, recorded.difference(name))]
+    wrong = [
+        f"{name}: {text}"
+        for name in recorded_programs.names
+        for text in faults(name, recorded_programs.difference(name))
+    ]
     assert not wrong, "\n".join(wrong)
 
 
@@ -138,15 +142,15 @@ def faults(name: str, diff: trace_diff.TraceDiff) -> list[str]:
 
 
 @pytest.mark.tensorflow
-def test_the_order_of_a_set(forks: Callable[[str], Forks], tmp_path: Path) -> None:
+def test_the_order_of_a_set_is_named_as_cause(forks: Callable[[str], Forks], tmp_path: Path) -> None:
     """Two processes have different hash seeds; the diff runs in the environment, as a user's would."""
-    program = PROGRAMS / f"{OWN_PROCESS}.py"
+    program = PROGRAMS / f"{NEEDS_FRESH_PROCESSES}.py"
     runs = [traced(tmp_path / seed, program, environment={"PYTHONHASHSEED": seed}, fresh=True) for seed in "12"]
     assert [completed.returncode for completed in forks("tf2.21").run(runs)] == [0, 0]
     compared = Job([*TRACE, "diff", str(tmp_path / "1"), str(tmp_path / "2"), "--json"])
     (ran,) = forks("tf2.21").run([compared])
     assert ran.returncode == 1, ran.stderr
     (culprit,) = json.loads(ran.stdout)["culprits"]
-    (want,) = expected(OWN_PROCESS)
+    (want,) = expected(NEEDS_FRESH_PROCESSES)
     assert (culprit["class"], culprit["line"]) == (want["class"], want["line"])
     assert any("PYTHONHASHSEED" in line for line in culprit["lines"])

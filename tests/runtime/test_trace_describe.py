@@ -64,7 +64,9 @@ def test_the_forward_op_of_an_eager_gradient(compare: Callable[..., TraceDiff]) 
         ("MatMul", None),
     ],
 )
-def test_what_a_gradient_is_named_after(compare: Callable[..., TraceDiff], gradient: str, forward: str | None) -> None:
+def test_the_name_of_a_gradient_names_its_forward_op(
+    compare: Callable[..., TraceDiff], gradient: str, forward: str | None
+) -> None:
     def build(builder: TraceBuilder, run: int) -> None:
         data = builder.eager("train.py:2#0", "Python", kind="feed")
         builder.eager("train.py:3#0", forward or "Add", (data,))
@@ -74,7 +76,7 @@ def test_what_a_gradient_is_named_after(compare: Callable[..., TraceDiff], gradi
     assert compare(build).culprits[0]["forward_op"] == forward
 
 
-def test_the_pipeline_is_named_by_the_line_of_its_map(compare: Callable[..., TraceDiff]) -> None:
+def test_a_pipeline_is_reported_at_the_line_of_its_map(compare: Callable[..., TraceDiff]) -> None:
     def build(builder: TraceBuilder, run: int) -> None:
         mapped = builder.eager("train.py:4#0", "ParallelMapDatasetV2", recorded=False, line=4)
         iterator = builder.eager("train.py:6#0", "MakeIterator", (mapped,), recorded=False, line=6)
@@ -119,7 +121,7 @@ def test_weights_alone_name_no_op(compare: Callable[..., TraceDiff]) -> None:
     assert (diff.first_step, diff.culprits[0]["class"]) == (3, "not known at this level")
 
 
-def test_what_feeds_a_pipeline_is_its_cause_alone(compare: Callable[..., TraceDiff]) -> None:
+def test_the_input_of_a_pipeline_is_the_only_cause(compare: Callable[..., TraceDiff]) -> None:
     """An array is the input of a dataset, whose iterator reads it."""
 
     def build(builder: TraceBuilder, run: int) -> None:
@@ -133,7 +135,7 @@ def test_what_feeds_a_pipeline_is_its_cause_alone(compare: Callable[..., TraceDi
     assert [culprit["op_type"] for culprit in compare(build).culprits] == ["Python"]
 
 
-def test_the_clock_is_not_told_to_take_a_seed(compare: Callable[..., TraceDiff]) -> None:
+def test_advice_for_a_clock_is_not_to_seed_it(compare: Callable[..., TraceDiff]) -> None:
     def build(builder: TraceBuilder, run: int) -> None:
         builder.record(builder.op("Timestamp", "Timestamp", kind="stateful"), run)
 
@@ -142,7 +144,7 @@ def test_the_clock_is_not_told_to_take_a_seed(compare: Callable[..., TraceDiff])
     assert "clock" in culprit["lines"][0]
 
 
-def test_see_below_has_something_below(compare: Callable[..., TraceDiff]) -> None:
+def test_see_below_is_printed_only_with_advice_below(compare: Callable[..., TraceDiff]) -> None:
     """A layer differs, but none of its ops is known, so there is no advice."""
 
     def build(builder: TraceBuilder, run: int) -> None:
@@ -187,7 +189,7 @@ def test_a_value_that_is_kept_for_a_later_step_is_the_cause(compare: Callable[..
     assert [culprit["op_type"] for culprit in compare(build).culprits] == ["RandomUniform"]
 
 
-def test_what_a_state_was_before_recording_is_no_culprit(compare: Callable[..., TraceDiff]) -> None:
+def test_state_that_differed_before_recording_is_no_culprit(compare: Callable[..., TraceDiff]) -> None:
     """For a variable or tensor of an earlier step, the advice is to record from an earlier step."""
 
     def build(builder: TraceBuilder, run: int) -> None:
@@ -202,7 +204,7 @@ def test_what_a_state_was_before_recording_is_no_culprit(compare: Callable[..., 
 
 
 @pytest.mark.parametrize("later", [False, True])
-def test_a_state_that_first_feeds_nothing_is_no_culprit(compare: Callable[..., TraceDiff], later: bool) -> None:
+def test_state_without_differing_consumers_is_no_culprit(compare: Callable[..., TraceDiff], later: bool) -> None:
     """Its consumers agree in the first step and differ later because of it."""
 
     def build(builder: TraceBuilder, run: int) -> None:
@@ -217,7 +219,7 @@ def test_a_state_that_first_feeds_nothing_is_no_culprit(compare: Callable[..., T
     assert any("record from an earlier step" in note for note in diff.notes)
 
 
-def test_what_the_graph_leaves_open_is_shown_beside(compare: Callable[..., TraceDiff]) -> None:
+def test_unordered_accesses_are_listed_beside_the_cause(compare: Callable[..., TraceDiff]) -> None:
     def build(builder: TraceBuilder, run: int) -> None:
         builder.record(
             builder.op("draw", "RandomUniform", kind="random", attrs={"unordered": "in any order"}, line=7), 1

@@ -104,7 +104,7 @@ def test_a_string_is_a_cause_only_of_numbers_that_differ(compare: Callable[..., 
     assert (result.result, [culprit["op_type"] for culprit in result.culprits]) == ("diverged", ["Python"])
 
 
-def test_a_key_that_only_one_run_has_is_structure(compare: Callable[..., TraceDiff]) -> None:
+def test_an_op_that_only_one_run_has_is_structure(compare: Callable[..., TraceDiff]) -> None:
     def build(builder: TraceBuilder, run: int) -> None:
         product = builder.op("MatMul")
         extra = builder.op("Softplus", "Softplus", (product,), line=77) if run else product

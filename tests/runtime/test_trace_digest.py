@@ -19,7 +19,7 @@ from tfdeterminism.trace.capture import digest
 
 BLOCK = digest._BLOCK * 8
 SIZES = (digest.SMALL - 8, digest.SMALL, digest.SMALL + 5, 3 * digest.SMALL, BLOCK - 8, BLOCK, BLOCK + 8, 2 * BLOCK + 3)
-MANY = settings(max_examples=150, deadline=None)
+PROPERTY = settings(max_examples=150, deadline=None)
 seeds, positions = st.integers(0, 1 << 30), st.integers(0, 1 << 30)
 
 
@@ -33,7 +33,7 @@ def hash_function(request: pytest.FixtureRequest) -> Iterator[None]:
         yield
 
 
-def test_a_file_of_the_program_that_is_called_xxhash_is_not_run(tmp_path: Path) -> None:
+def test_a_file_xxhash_py_of_the_program_is_not_imported(tmp_path: Path) -> None:
     (tmp_path / "xxhash.py").write_text("raise SystemExit('run')\n")
     words = "from tfdeterminism.trace.capture import digest; print(digest.xxh3, digest.digest_bytes(b'1'))"
     done = subprocess.run([sys.executable, "-c", words], cwd=tmp_path, env=environ(), capture_output=True, text=True)
@@ -42,7 +42,7 @@ def test_a_file_of_the_program_that_is_called_xxhash_is_not_run(tmp_path: Path) 
         assert (done.returncode, done.stdout.split()) == (0, ["None", str(digest.digest_bytes(b"1"))]), done.stderr
 
 
-def drawn(seed: int, size: int) -> bytearray:
+def random_bytes(seed: int, size: int) -> bytearray:
     """Return bytes of three kinds: random, zeros, or one repeated pattern."""
     kind = seed % 3
     return bytearray(numpy.random.RandomState(seed).bytes(size) if kind == 0 else size * (b"\0", b"\7")[kind - 1])
@@ -52,19 +52,19 @@ def digest_of(data: bytes | bytearray) -> int:
     return digest.digest_bytes(bytes(data))
 
 
-@MANY
+@PROPERTY
 @given(seeds, st.sampled_from(SIZES), positions, st.integers(1, 255))
-def test_one_byte_that_changes_shows(seed: int, size: int, position: int, change: int) -> None:
-    data = drawn(seed, size)
+def test_changing_a_byte_changes_the_digest(seed: int, size: int, position: int, change: int) -> None:
+    data = random_bytes(seed, size)
     before = digest_of(data)
     data[position % size] ^= change
     assert digest_of(data) != before
 
 
-@MANY
+@PROPERTY
 @given(seeds, st.sampled_from(SIZES), positions, positions, st.sampled_from((1, 2, 4, 8, 4096)))
-def test_two_elements_that_are_exchanged_show(seed: int, size: int, one: int, other: int, width: int) -> None:
-    data = drawn(seed, size)
+def test_exchanging_two_elements_changes_the_digest(seed: int, size: int, one: int, other: int, width: int) -> None:
+    data = random_bytes(seed, size)
     first, second = (element % (size // width) * width for element in (one, other))
     data[first] ^= 1
     left, right = data[first : first + width], data[second : second + width]
@@ -73,10 +73,10 @@ def test_two_elements_that_are_exchanged_show(seed: int, size: int, one: int, ot
     assert (digest_of(data) != before) == (left != right)
 
 
-@MANY
+@PROPERTY
 @given(seeds, st.sampled_from(SIZES), st.integers(1, 64), st.integers(1, 3000))
-def test_length_and_place_show(seed: int, size: int, count: int, offset: int) -> None:
-    data = drawn(seed, size)
+def test_length_and_position_change_the_digest(seed: int, size: int, count: int, offset: int) -> None:
+    data = random_bytes(seed, size)
     assert digest_of(data + count * b"\0") != digest_of(data)
     data[size // 2] ^= 1
     assert digest_of(data[offset:] + data[:offset]) != digest_of(data)
@@ -87,10 +87,13 @@ def test_length_and_place_show(seed: int, size: int, count: int, offset: int) ->
 def test_no_two_signs_cancel_out(kind: str, value: float) -> None:
     array = numpy.full(digest.SMALL, value, kind)
     pairs = list(itertools.combinations([0, 1, 2, 3, 64, 65, 4096, 8190, 8191], 2))
-    assert len({digest.digest_array(array), *(flipped(array, *pair) for pair in pairs)}) == len(pairs) + 1
+    assert (
+        len({digest.digest_array(array), *(digest_with_flipped_signs(array, *pair) for pair in pairs)})
+        == len(pairs) + 1
+    )
 
 
-def flipped(array: NDArray[numpy.floating], *indices: int) -> int:
+def digest_with_flipped_signs(array: NDArray[numpy.floating], *indices: int) -> int:
     changed = array.copy()
     changed[list(indices)] *= -1.0
     return digest.digest_array(changed)
@@ -116,10 +119,10 @@ def test_no_two_bits_can_cancel_out() -> None:
     assert len(numpy.unique(numpy.concatenate([low, ~low + numpy.uint32(1)]))) == 2 * len(low)
 
 
-@MANY
+@PROPERTY
 @given(seeds, st.integers(0, 7), st.sampled_from(SIZES))
-def test_where_it_lies_in_memory_does_not_matter(seed: int, offset: int, size: int) -> None:
-    data = bytes(drawn(seed, size))
+def test_the_memory_layout_does_not_change_the_digest(seed: int, offset: int, size: int) -> None:
+    data = bytes(random_bytes(seed, size))
     room = numpy.frombuffer(bytes(offset) + data, numpy.uint8)
     assert digest.digest_bytes(room[offset:]) == digest_of(data)
 
@@ -139,7 +142,7 @@ def test_signs_of_whole_rows_do_not_cancel_out(kind: str, value: int) -> None:
     assert len(digests) == 1 + 2 * 63
 
 
-def test_types_rows_and_unsound_numbers_show() -> None:
+def test_types_shapes_and_nan_payloads_change_the_digest() -> None:
     zeros = [numpy.zeros(digest.SMALL, kind) for kind in ("<f4", "<i4", "<u4")]
     rows = numpy.arange(1 << 16, dtype=numpy.float32).reshape(256, 256)
     unsound = numpy.full(1 << 14, numpy.nan, numpy.float64)
@@ -150,7 +153,7 @@ def test_types_rows_and_unsound_numbers_show() -> None:
 
 
 @pytest.mark.tensorflow
-def test_it_is_the_same_in_an_old_python_and_numpy(tf_python: Callable[[str], Path]) -> None:
+def test_the_digest_is_equal_in_an_old_python_and_numpy(tf_python: Callable[[str], Path]) -> None:
     words = (
         "import numpy; from tfdeterminism.trace.capture import digest; digest.xxh3 = None;"
         " data = numpy.arange(100003, dtype='<i4') * 7777;"

@@ -23,7 +23,7 @@ def environ(**changes: str) -> dict[str, str]:
 
 
 @pytest.mark.tensorflow
-def test_the_guide(forks: Callable[[str], Forks], tmp_path: Path) -> None:
+def test_the_tutorials_example_prints_what_it_shows(forks: Callable[[str], Forks], tmp_path: Path) -> None:
     text = (ROOT / "docs" / "tutorial" / "find-a-cause.md").read_text("utf-8")
     guides.write_files(text, tmp_path)
     commands = guides.commands(text)
@@ -42,7 +42,7 @@ def test_the_guide(forks: Callable[[str], Forks], tmp_path: Path) -> None:
 
 
 # What stands in a verdict for what differs from program to program.
-HOLES = {r"N": r"[\d,]+", "OP": r"\w+", "CLASS": r"[\w ]+", "FILE:LINE": r".*\.py:\d+"}
+PLACEHOLDERS = {r"N": r"[\d,]+", "OP": r"\w+", "CLASS": r"[\w ]+", "FILE:LINE": r".*\.py:\d+"}
 VERDICT = re.compile(r"^- \*\*(.+?)\*\*(.*?)(?=^- |^## )", re.M | re.S)
 
 
@@ -53,14 +53,14 @@ def verdicts() -> list[tuple[str, str]]:
     return VERDICT.findall(section[: section.index("\n## ") + 4])
 
 
-def pattern(words: str) -> str:
+def verdict_pattern(words: str) -> str:
     expression = re.escape(words)
-    for hole, stands_for in HOLES.items():
+    for hole, stands_for in PLACEHOLDERS.items():
         expression = re.sub(rf"\b{hole}\b", lambda _, text=stands_for: text, expression)
     return expression
 
 
-def test_every_verdict_has_its_words_and_its_program() -> None:
+def test_every_verdict_of_the_tool_is_in_the_guide_and_has_a_program() -> None:
     """All sentences of the tool, and a program or an example beside each."""
     words = [verdict for verdict, _ in verdicts()]
     assert [text.split(",")[0].split(":")[0].rstrip(".") for text in words] == [
@@ -77,21 +77,21 @@ def test_every_verdict_has_its_words_and_its_program() -> None:
 
 
 @pytest.mark.tensorflow
-def test_the_programs_of_the_verdicts_get_them(forks: Callable[[str], Forks], tmp_path: Path) -> None:
+def test_the_programs_of_the_verdicts_give_these_verdicts(forks: Callable[[str], Forks], tmp_path: Path) -> None:
     wrong = []
     for words, text in verdicts():
         for path in re.findall(r"`(tests/runtime/collection/\w+\.py)`", text):
             folder = tmp_path / Path(path).stem
             folder.mkdir()
             located_result = located(Program(ROOT / path), forks("tf2.21"), folder)
-            if not re.match(pattern(words.rstrip(".")), located_result["verdict"]):
+            if not re.match(verdict_pattern(words.rstrip(".")), located_result["verdict"]):
                 wrong.append((path, words, located_result["verdict"]))
     assert wrong == []
 
 
 @weekly.on_day(2)
 @pytest.mark.tensorflow
-def test_the_tutorial_of_the_readme(tf_python: Callable[[str], Path], tmp_path: Path) -> None:
+def test_the_readmes_tutorial_prints_what_it_shows(tf_python: Callable[[str], Path], tmp_path: Path) -> None:
     """It ends with a found race, a page, and the lines to change."""
     section = (ROOT / "README.md").read_text("utf-8").split("### Three minutes to a found race")[1].split("\n## ")[0]
     ((command, lines),) = guides.commands(section)

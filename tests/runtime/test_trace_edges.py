@@ -50,13 +50,13 @@ def test_what_goes_into_the_last_write_is_named_instead(tmp_path: Path) -> None:
     assert [culprit["op_type"] for culprit in diff.culprits] == ["Mul"]
 
 
-def test_a_state_that_differs_before_is_not_the_last_writes_doing(tmp_path: Path) -> None:
+def test_state_that_differed_before_does_not_blame_the_last_write(tmp_path: Path) -> None:
     diff = trace_diff.compare([last_step(tmp_path / name, name, start_value=name) for name in "ab"])
     assert not diff.culprits
     assert any("differs already when recording begins" in note for note in diff.notes)
 
 
-def test_a_variable_that_is_but_given_its_value_accuses_nobody(tmp_path: Path) -> None:
+def test_an_assignment_of_a_differing_value_names_no_op(tmp_path: Path) -> None:
     """The op that made the value different was not recorded, such as one of a pipeline's function."""
     diff = trace_diff.compare([last_step(tmp_path / name, name, written="AssignVariableOp") for name in "ab"])
     assert (diff.result, diff.culprits) == ("same", [])
@@ -66,7 +66,9 @@ def test_a_variable_that_is_but_given_its_value_accuses_nobody(tmp_path: Path) -
     ("written", "is_read_again", "accused"),
     [("AssignVariableOp", False, []), ("AssignVariableOp", True, ["AssignVariableOp"]), (UPDATE, False, [UPDATE])],
 )
-def test_nor_where_the_program_reads_it(tmp_path: Path, written: str, is_read_again: bool, accused: list[str]) -> None:
+def test_two_writes_of_unknown_order_name_no_op(
+    tmp_path: Path, written: str, is_read_again: bool, accused: list[str]
+) -> None:
     """With two writes, their order may differ."""
 
     def build(run: int) -> str:
@@ -85,7 +87,7 @@ def test_nor_where_the_program_reads_it(tmp_path: Path, written: str, is_read_ag
     assert bool(accused) != any("what writes it was not recorded" in note for note in diff.notes)
 
 
-def test_a_variable_that_is_gone_in_one_run_is_no_structure(tmp_path: Path) -> None:
+def test_a_variable_missing_at_the_end_of_one_run_is_no_structure(tmp_path: Path) -> None:
     diff = trace_diff.compare([last_step(tmp_path / name, end) for name, end in (("a", 1), ("b", None))])
     assert (diff.result, diff.missing) == ("same", 0)
 
@@ -93,7 +95,9 @@ def test_a_variable_that_is_gone_in_one_run_is_no_structure(tmp_path: Path) -> N
 @pytest.mark.parametrize(
     ("window", "expected"), [((2, 4), [(2, True), (3, False)]), ((0, 1), [(0, False)]), (None, [])]
 )
-def test_where_the_edges_of_a_window_are(window: tuple[int, int] | None, expected: list[tuple[int, bool]]) -> None:
+def test_variables_are_read_at_both_ends_of_the_recorded_steps(
+    window: tuple[int, int] | None, expected: list[tuple[int, bool]]
+) -> None:
     calls = []
     steps = Steps(threading.RLock(), window, lambda: None)
     steps.add_window_callback(lambda begins: calls.append((steps.number, begins)))
@@ -102,7 +106,7 @@ def test_where_the_edges_of_a_window_are(window: tuple[int, int] | None, expecte
     assert calls == expected
 
 
-def test_the_last_step_that_is_allowed_ends_the_program_from_its_main_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_last_recorded_step_ends_the_program_in_its_main_thread(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(variables.STOP_AFTER, "2")
     steps = Steps(threading.RLock(), None, lambda: None)
     steps.on_optimizer_applied()

@@ -13,7 +13,7 @@ PROGRAM = Path(__file__).resolve().parent / "recorded" / "exports.py"
 
 @pytest.mark.tensorflow
 @pytest.mark.parametrize("environment", ["tf2.21", "tf2.0", "tf1.14"])
-def test_saved_models_and_graphs_run_elsewhere(environment: str, forks: Callable[[str], Forks], tmp_path: Path) -> None:
+def test_exported_models_run_without_the_trace(environment: str, forks: Callable[[str], Forks], tmp_path: Path) -> None:
     out = tmp_path / "out"
     (wrote,) = forks(environment).run([traced(tmp_path / "trace", PROGRAM, "write", str(out))])
     assert wrote.returncode == 0, wrote.stderr[-3000:]

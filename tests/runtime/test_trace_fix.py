@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 import weekly
 from forks import Forks, Job
-from test_trace_locate import PROGRAMS, Scripted, environ, program, searched
+from test_trace_locate import PROGRAMS, ScriptedRuns, program, run_environment, run_locate
 
 from tfdeterminism.trace import backends, remedies
 from tfdeterminism.trace.causes import advice
@@ -44,19 +44,21 @@ def culprit(solution: str | None, **fields: Any) -> dict[str, Any]:
         ([], [], 0),
     ],
 )
-def test_what_is_applied_from_outside(given: list[dict[str, Any]], applied: list[str], by_hand: int) -> None:
+def test_which_solutions_are_applied_without_changing_the_program(
+    given: list[dict[str, Any]], applied: list[str], by_hand: int
+) -> None:
     automatic, rest = fixes.automatic_fixes(given)
     assert ([automatic_fix.key for automatic_fix in automatic], len(rest)) == (applied, by_hand)
 
 
-def test_every_solution_of_the_matrix_is_known_or_the_programs_own() -> None:
+def test_every_solution_of_the_matrix_is_applied_or_needs_a_change() -> None:
     """A new solution must be listed here or among those that require a change of the program."""
     by_hand = {"ETC", "HVDGROUP", "ONEWORKER", "ORDERED", "SEQUENTIAL"}
     of_pytorch = {"UDA"}  # the file speaks of TensorFlow alone
     assert set(advice._content()["solutions"]) | of_pytorch == set(remedies.AUTOMATIC_FIXES) | by_hand
 
 
-def trial(digests: Callable[[bool, int], object], culprits: list[dict[str, Any]], runs: int = 3) -> Any:
+def run_trial(digests: Callable[[bool, int], object], culprits: list[dict[str, Any]], runs: int = 3) -> Any:
     """A trial whose runs take 2 s, and 3 s with the advice."""
     now = [0.0]
 
@@ -68,8 +70,8 @@ def trial(digests: Callable[[bool, int], object], culprits: list[dict[str, Any]]
     return FixTrial(record, lambda options, environment: [0, 0, 1], runs, clock=lambda: now[0]).run(culprits)
 
 
-def test_advice_that_helps() -> None:
-    fix = trial(lambda fixed, turn: "same" if fixed else turn, [culprit("ED")])
+def test_helping_advice_is_reported() -> None:
+    fix = run_trial(lambda fixed, turn: "same" if fixed else turn, [culprit("ED")])
     assert fix.lines() == [
         "applied from outside: tfdeterminism.enable_determinism(), and seeds (ED)",
         "with it the program repeats itself: 3 of 3 runs end alike (without it 1 of 3); "
@@ -79,44 +81,44 @@ def test_advice_that_helps() -> None:
     assert (as_json["result"], as_json["ratio"], as_json["without"]["distinct"]) == ("repeats", 1.5, 3)
 
 
-def test_advice_that_does_not_help() -> None:
-    fix = trial(lambda fixed, turn: turn // 2, [culprit("SEED")])
+def test_useless_advice_is_reported() -> None:
+    fix = run_trial(lambda fixed, turn: turn // 2, [culprit("SEED")])
     assert fix.result == "differs"
     assert "with it the program still differs: 2 of 3 runs end alike (without it 2 of 3)" in fix.lines()[1]
 
 
 def test_advice_without_which_the_runs_agree_as_well_is_not_praised() -> None:
-    fix = trial(lambda fixed, turn: "same", [culprit("SEED")])
+    fix = run_trial(lambda fixed, turn: "same", [culprit("SEED")])
     assert fix.result == "not shown"
     assert "with it and without it the program repeats itself, which shows nothing: 3 of 3 runs" in fix.lines()[1]
 
 
-def test_advice_with_which_the_program_fails() -> None:
+def test_advice_that_makes_the_program_fail_is_reported() -> None:
     def digests(fixed: bool, turn: int) -> object:
         if fixed:
             raise ProgramFailedError("the program ended with exit code 1 in run 9", "")
         return turn
 
-    fix = trial(digests, [culprit("TEOD")])
+    fix = run_trial(digests, [culprit("TEOD")])
     assert (fix.result, fix.lines()[1]) == (
         "fails", "with it the program fails: the program ended with exit code 1 in run 9")  # fmt: skip
 
 
 def test_a_program_without_weights_is_compared_op_by_op() -> None:
-    fix = trial(lambda fixed, turn: None, [culprit("SEED")])
+    fix = run_trial(lambda fixed, turn: None, [culprit("SEED")])
     assert (fix.result, fix.compared_by_ops) == ("differs", True)
     assert "2 of 3 runs end alike, op by op" in fix.lines()[1]
 
 
-def test_what_only_a_change_of_the_program_mends_is_reported_with_its_line() -> None:
+def test_a_solution_that_needs_a_change_is_reported_with_its_line() -> None:
     """Nothing is run if no advice can be applied."""
-    fix = trial(lambda fixed, turn: pytest.fail("it ran"), [culprit("ONEWORKER")])
+    fix = run_trial(lambda fixed, turn: pytest.fail("it ran"), [culprit("ONEWORKER")])
     assert fix.result == "by hand"
     assert fix.lines() == ["not from outside: RandomUniform (train.py:7) needs a change of the program's own code:",
                            "    dataset.map(function)"]  # fmt: skip
 
 
-class Mended(Scripted):
+class FixedByAdvice(ScriptedRuns):
     """Its runs agree if the advice is applied."""
 
     def _run(self, level: str, steps: Any, more: Any = (), environment: Any = None, fixed: bool = False) -> str:
@@ -130,19 +132,19 @@ class Mended(Scripted):
 
 def test_the_search_tries_its_advice(tmp_path: Path) -> None:
     """Exit code 5, the JSON and the text; the trial's runs are not counted as others."""
-    search = Mended(tmp_path, program(lambda run, environment: run), runs=3, fix=True)
+    search = FixedByAdvice(tmp_path, program(lambda run, environment: run), runs=3, fix=True)
     diff = search.search()
     assert (diff.result, diff.code, diff.as_json()["fix"]["result"]) == ("diverged", 5, "repeats")
     assert [level for level, _ in search.asked][-6:] == ["none"] * 6
     assert "Fix:\n  applied from outside: the seeds" in text.search_text(diff)
 
 
-def test_where_nothing_differs_there_is_nothing_to_try(tmp_path: Path) -> None:
-    diff = Scripted(tmp_path, program(lambda run, environment: 0), runs=2, fix=True).search()
+def test_without_a_difference_no_advice_is_tried(tmp_path: Path) -> None:
+    diff = ScriptedRuns(tmp_path, program(lambda run, environment: 0), runs=2, fix=True).search()
     assert (diff.fix, diff.code, diff.as_json()["fix"]) == (None, 0, None)
 
 
-def test_names_of_no_solution_are_refused() -> None:
+def test_unknown_solutions_are_refused() -> None:
     for names in ("NOTHING", "ED,PYHASH", ""):
         command = [
             sys.executable,
@@ -156,7 +158,7 @@ def test_names_of_no_solution_are_refused() -> None:
             "--",
             "train.py",
         ]
-        ran = subprocess.run(command, env=environ(), capture_output=True, text=True)
+        ran = subprocess.run(command, env=run_environment(), capture_output=True, text=True)
         assert (ran.returncode, len(ran.stderr.splitlines())) == (2, 1)
         assert "no solution that can be applied by a call" in ran.stderr
 
@@ -193,9 +195,9 @@ def test_advice_in_real_runs(forks: Callable[[str], Forks], environment: str, tm
 
 @weekly.on_day(4)
 @pytest.mark.tensorflow
-def test_the_whole_command(tf_python: Callable[[str], Path]) -> None:
+def test_locate_fix_finds_and_tries_the_solution(tf_python: Callable[[str], Path]) -> None:
     options = ("--trace-only", "--max-runs", "2", "--fix")
-    output, _ = searched(5, tf_python("tf2.0"), *options, "--", str(PROGRAMS / "unseeded.py"))
+    output, _ = run_locate(5, tf_python("tf2.0"), *options, "--", str(PROGRAMS / "unseeded.py"))
     assert (output["result"], output["fix"]["result"]) == ("diverged", "repeats")
     assert output["fix"]["with"]["identical"] == 2
     assert output["fix"]["ratio"] > 0
@@ -204,5 +206,5 @@ def test_the_whole_command(tf_python: Callable[[str], Path]) -> None:
 @weekly.on_day(1)
 @pytest.mark.tensorflow
 def test_the_cause_is_no_line_of_this_project_in_a_copy_of_it(tf_python: Callable[[str], Path]) -> None:
-    output, _ = searched(5, tf_python("tf2.0"), "--max-runs", "2", "--fix", "--", str(PROGRAMS / "unseeded.py"))
+    output, _ = run_locate(5, tf_python("tf2.0"), "--max-runs", "2", "--fix", "--", str(PROGRAMS / "unseeded.py"))
     assert [(cause["kind"], cause["fix"]["result"]) for cause in output["causes"]] == [("random", "holds")]

@@ -17,25 +17,26 @@ from tfdeterminism.trace.schema.writer import Writer
 
 
 @pytest.fixture
-def path(tmp_path: Path) -> Path:
+def trace_path(tmp_path: Path) -> Path:
+    """Write a trace of 5 steps and 8 ops; return its path."""
     write_trace(str(tmp_path / "trace-0.tfdt"), steps=5, ops=8)
     return tmp_path / "trace-0.tfdt"
 
 
-def test_what_was_written_is_read(path: Path) -> None:
-    trace = load(str(path))
+def test_a_trace_is_read_back_as_it_was_written(trace_path: Path) -> None:
+    trace = load(str(trace_path))
     assert (len(trace.records), trace.damage, trace.end["records"]) == (40, None, 40)
     assert trace.definitions[3]["inputs"] == [2]
     assert trace.records["step"].tolist() == [step for step in range(5) for _ in range(8)]
 
 
-def test_cut_at_any_byte_it_is_a_prefix(path: Path) -> None:
-    complete, data = load(str(path)), path.read_bytes()
+def test_a_trace_cut_at_any_byte_is_read_up_to_there(trace_path: Path) -> None:
+    complete, data = load(str(trace_path)), trace_path.read_bytes()
     readable = 0
     for size in range(0, len(data), 5):
-        path.write_bytes(data[:size])
+        trace_path.write_bytes(data[:size])
         try:
-            trace = load(str(path))
+            trace = load(str(trace_path))
         except trace_format.TraceFormatError:
             assert readable == 0
             continue
@@ -45,12 +46,12 @@ def test_cut_at_any_byte_it_is_a_prefix(path: Path) -> None:
     assert readable > 100
 
 
-def test_one_changed_byte_is_noticed(path: Path) -> None:
-    complete, data = load(str(path)), path.read_bytes()
+def test_a_changed_byte_is_noticed(trace_path: Path) -> None:
+    complete, data = load(str(trace_path)), trace_path.read_bytes()
     for position in range(16, len(data), 29):
-        path.write_bytes(data[:position] + bytes([data[position] ^ 64]) + data[position + 1 :])
+        trace_path.write_bytes(data[:position] + bytes([data[position] ^ 64]) + data[position + 1 :])
         try:
-            trace = load(str(path))
+            trace = load(str(trace_path))
         except trace_format.TraceFormatError:
             continue
         assert trace.damage is not None
@@ -75,16 +76,16 @@ def test_foreign_and_newer_files_are_refused_with_advice(tmp_path: Path, data: b
     assert raised.value.advice
 
 
-def test_a_bomb_is_not_unpacked(tmp_path: Path) -> None:
+def test_a_compression_bomb_is_not_unpacked(tmp_path: Path) -> None:
     writer = Writer(str(tmp_path / "bomb.tfdt"), {})
     writer._block(b"DEFS", zlib.compress(b" " * (200 << 20), 9))
     writer.close()
     assert load(str(tmp_path / "bomb.tfdt")).damage is not None
 
 
-def test_no_file_is_written_over(path: Path) -> None:
+def test_an_existing_file_is_not_overwritten(trace_path: Path) -> None:
     with pytest.raises(FileExistsError):
-        Writer(str(path), {})
+        Writer(str(trace_path), {})
 
 
 @pytest.mark.parametrize("digest_of", [digest.digest_array, digest.weighted_sum])
@@ -109,6 +110,6 @@ def test_every_mutation_changes_the_digest(digest_of) -> None:
         assert len(set(by_bytes.values())) == len(by_bytes)
 
 
-def test_strings_are_not_run_together() -> None:
+def test_the_digest_separates_strings() -> None:
     values = [["ab", "c"], ["a", "bc"], ["abc"], ["abc", ""]]
     assert len({digest.digest_array(numpy.array(strings, object)) for strings in values}) == 4

@@ -15,6 +15,7 @@ PROGRAM = Path(__file__).resolve().parent / "recorded" / "gradients.py"
 
 
 def line_of(op: str) -> int:
+    """Return the line of the program that is marked `# line: OP`."""
     lines = PROGRAM.read_text("utf-8").splitlines()
     return next(number for number, line in enumerate(lines, 1) if line.endswith(f"# line: {op}"))
 

@@ -29,7 +29,7 @@ PROGRAMS = ROOT / "tests" / "runtime" / "programs"
 Script = Callable[[TraceBuilder, str, int, dict[str, str]], None]  # (trace, level, number of the run, environment)
 
 
-class Scripted(Search):
+class ScriptedRuns(Search):
     """Returns handwritten runs, and starts no program."""
 
     def __init__(self, folder: Path, script: Script, **options: Any) -> None:
@@ -71,7 +71,7 @@ def program(differs: Callable[[int, dict[str, str]], object], kind: str = "op") 
 
 
 def test_a_clean_program_is_run_as_often_as_asked_and_once_untraced(tmp_path: Path) -> None:
-    search = Scripted(tmp_path, program(lambda run, environment: 0), runs=4)
+    search = ScriptedRuns(tmp_path, program(lambda run, environment: 0), runs=4)
     diff = search.search()
     levels = ["none"] + ["weights"] * 4 + ["none"] * 2
     assert (diff.code, diff.runs, [level for level, _ in search.asked]) == (0, 4, levels)
@@ -80,12 +80,12 @@ def test_a_clean_program_is_run_as_often_as_asked_and_once_untraced(tmp_path: Pa
 
 
 def test_instrumenting_that_changes_the_program_is_reported(tmp_path: Path) -> None:
-    search = Scripted(tmp_path, program(lambda run, environment: 1 < run < 5), runs=3)
+    search = ScriptedRuns(tmp_path, program(lambda run, environment: 1 < run < 5), runs=3)
     assert "instrumenting changed the program" in search.search().findings[-1]
 
 
-def test_the_ladder_ends_at_the_op(tmp_path: Path) -> None:
-    search = Scripted(tmp_path, program(lambda run, environment: run, kind="feed"), runs=5)
+def test_recording_levels_are_tried_up_to_ops(tmp_path: Path) -> None:
+    search = ScriptedRuns(tmp_path, program(lambda run, environment: run, kind="feed"), runs=5)
     os.environ["PYTHONHASHSEED"] = "0"  # then it is no candidate
     try:
         diff = search.search()
@@ -98,31 +98,31 @@ def test_the_ladder_ends_at_the_op(tmp_path: Path) -> None:
     assert diff.verdict() == "PyFunc at step 2: Python feed (train.py:12)."
 
 
-def test_a_rare_difference_is_waited_for(tmp_path: Path) -> None:
+def test_a_rare_difference_is_searched_in_more_runs(tmp_path: Path) -> None:
     """Runs 5, 10 and 15 differ from the others, at each level."""
-    search = Scripted(tmp_path, program(lambda run, environment: run in (5, 10, 15) and run, kind="random"), runs=6)
+    search = ScriptedRuns(tmp_path, program(lambda run, environment: run in (5, 10, 15) and run, kind="random"), runs=6)
     diff = search.search()
     assert diff.code == 1
     assert [level for level, _ in search.asked].count("weights") == 4
 
 
-def test_the_seed_of_hashes_is_tried(tmp_path: Path) -> None:
+def test_a_fixed_hash_seed_is_tried(tmp_path: Path) -> None:
     def by_hash(run: int, environment: dict[str, str]) -> object:
         return environment.get("PYTHONHASHSEED", run)
 
-    diff = Scripted(tmp_path, program(by_hash, kind="feed")).search()
+    diff = ScriptedRuns(tmp_path, program(by_hash, kind="feed")).search()
     assert "with PYTHONHASHSEED=0 the runs are the same" in diff.findings[-2]
     assert (diff.culprits[0]["source"], diff.culprits[0]["solution"]) == ("python-set-order", "PYHASH")
 
 
-def test_noise_is_not_taken_for_the_order_of_a_set(tmp_path: Path) -> None:
-    diff = Scripted(tmp_path, program(lambda run, environment: run, kind="feed")).search()
+def test_random_noise_is_not_taken_for_the_order_of_a_set(tmp_path: Path) -> None:
+    diff = ScriptedRuns(tmp_path, program(lambda run, environment: run, kind="feed")).search()
     assert "still differ" in diff.findings[-2]
     assert diff.culprits[0]["source"] is None
 
 
 @pytest.mark.parametrize("empty", [("weights",), ("layers",), ("weights", "layers")])
-def test_a_level_at_which_there_is_nothing_is_passed_by(tmp_path: Path, empty: tuple[str, ...]) -> None:
+def test_a_level_without_records_is_skipped(tmp_path: Path, empty: tuple[str, ...]) -> None:
     """The program has no variables, or no layers."""
     complete = program(lambda run, environment: run, kind="random")
 
@@ -131,7 +131,7 @@ def test_a_level_at_which_there_is_nothing_is_passed_by(tmp_path: Path, empty: t
             raise NothingRecordedError("no TensorFlow op was seen", "is it a TensorFlow program?")
         complete(builder, level, run, environment)
 
-    search = Scripted(tmp_path, script)
+    search = ScriptedRuns(tmp_path, script)
     assert [culprit["op_name"] for culprit in search.search().culprits] == ["culprit"]
 
 
@@ -150,13 +150,13 @@ def test_where_recording_begins_too_late_all_steps_are_recorded(tmp_path: Path) 
                 builder.record(noise, run if step == 1 else 0, step)
                 builder.write(write, step)
 
-    search = Scripted(tmp_path, script)
+    search = ScriptedRuns(tmp_path, script)
     diff = search.search()
     assert [steps for level, steps in search.asked if level == "ops"][:4] == [[2, 3]] * 2 + [[0, 3]] * 2
     assert (diff.culprits[0]["op_name"], diff.culprits[0]["step"]) == ("noise", 1)
 
 
-def test_a_race_that_the_probes_hide_is_reported(tmp_path: Path) -> None:
+def test_a_race_that_tracing_masks_is_reported(tmp_path: Path) -> None:
     """Untraced runs differ and traced ones agree: the verdict lists the accesses that the graph leaves unordered."""
 
     def script(builder: TraceBuilder, level: str, run: int, environment: dict[str, str]) -> None:
@@ -166,7 +166,7 @@ def test_a_race_that_the_probes_hide_is_reported(tmp_path: Path) -> None:
                 builder.op("draw", "RandomUniform", kind="random", attrs={"unordered": "in any order"}, line=7), 1
             )
 
-    search = Scripted(tmp_path, script, runs=3)
+    search = ScriptedRuns(tmp_path, script, runs=3)
     diff = search.search()
     assert (diff.code, diff.masked_by_tracing, diff.result) == (1, True, "diverged")
     assert diff.verdict() == (
@@ -188,14 +188,14 @@ def test_a_race_that_shows_where_few_ops_are_recorded_is_named(tmp_path: Path) -
                 builder.op("draw", "RandomUniform", kind="random", attrs={"unordered": "in any order"}, line=7), value
             )
 
-    diff = Scripted(tmp_path, script, runs=3).search()
+    diff = ScriptedRuns(tmp_path, script, runs=3).search()
     assert (diff.code, diff.masked_by_tracing) == (1, False)
     assert [(culprit["class"], culprit["why"]) for culprit in diff.culprits] == [("unordered access", "in any order")]
     assert diff.verdict() == "RandomUniform at step 0: unordered access (train.py:7)."
     assert any("with probes at every op none" in line for line in diff.findings)
 
 
-def test_weights_that_differ_where_every_op_agrees_are_hidden_too(tmp_path: Path) -> None:
+def test_differing_weights_with_agreeing_ops_are_reported_as_masked(tmp_path: Path) -> None:
     """Probes at few ops let the race occur, probes at every op do not."""
 
     def script(builder: TraceBuilder, level: str, run: int, environment: dict[str, str]) -> None:
@@ -205,14 +205,14 @@ def test_weights_that_differ_where_every_op_agrees_are_hidden_too(tmp_path: Path
             kind = level.rstrip("s")
             builder.record(builder.op(kind, kind, kind=kind), 0 if fine else run)
 
-    diff = Scripted(tmp_path, script, runs=3).search()
+    diff = ScriptedRuns(tmp_path, script, runs=3).search()
     assert (diff.masked_by_tracing, diff.culprits) == (True, [])
     assert diff.verdict().startswith(
         "Your program differs, the probes hide it; the recorded graphs leave no order open"
     )
 
 
-def test_final_weights_that_no_record_tells_of_are_waited_for(tmp_path: Path) -> None:
+def test_differing_final_weights_are_searched_in_more_runs(tmp_path: Path) -> None:
     """The first two runs agree in the recorded window and end differently; the third shows the op."""
 
     def script(builder: TraceBuilder, level: str, run: int, environment: dict[str, str]) -> None:
@@ -222,13 +222,13 @@ def test_final_weights_that_no_record_tells_of_are_waited_for(tmp_path: Path) ->
         elif level == "ops":
             builder.record(builder.op("draw", "RandomUniform", kind="random"), run > 7)
 
-    search = Scripted(tmp_path, script, runs=4)
+    search = ScriptedRuns(tmp_path, script, runs=4)
     diff = search.search()
     assert [level for level, _ in search.asked].count("ops") == 3 + 4  # those that keep values agree
     assert (diff.masked_by_tracing, [culprit["op_type"] for culprit in diff.culprits]) == (False, ["RandomUniform"])
 
 
-def test_a_race_that_strikes_in_a_later_step_each_time_is_looked_for_in_all(tmp_path: Path) -> None:
+def test_a_race_in_varying_steps_is_searched_in_all_steps(tmp_path: Path) -> None:
     """The step of the first difference varies from run to run."""
 
     def script(builder: TraceBuilder, level: str, run: int, environment: dict[str, str]) -> None:
@@ -239,7 +239,7 @@ def test_a_race_that_strikes_in_a_later_step_each_time_is_looked_for_in_all(tmp_
         for step in range(*(builder.steps or (0, 9))):  # type: ignore[attr-defined]
             builder.record(key, run if step >= (7 if level == "ops" else 3) else 0, step)
 
-    search = Scripted(tmp_path, script, runs=3)
+    search = ScriptedRuns(tmp_path, script, runs=3)
     diff = search.search()
     assert [steps for level, steps in search.asked if level == "ops"][:8] == [[3, 4]] * 3 + [[0, 4]] * 3 + [None] * 2
     assert not diff.masked_by_tracing
@@ -254,7 +254,7 @@ def test_a_program_without_weights_is_searched_at_its_ops(tmp_path: Path) -> Non
         if level == "ops":
             builder.record(builder.op("draw", "RandomUniform", kind="random"), run)
 
-    search = Scripted(tmp_path, script, runs=3)
+    search = ScriptedRuns(tmp_path, script, runs=3)
     diff = search.search()
     assert (diff.code, [culprit["op_type"] for culprit in diff.culprits]) == (1, ["RandomUniform"])
     assert [level for level, _ in search.asked] == ["none", "weights", "weights", "ops", "ops", "none", "ops", "ops"]
@@ -271,12 +271,12 @@ def test_another_source_does_not_mask_the_order_of_a_set(tmp_path: Path) -> None
             builder.record(builder.op("words", "Placeholder", kind="feed"), environment.get("PYTHONHASHSEED", run))
             builder.record(builder.op("noise", "PyFunc", kind="feed"), run)
 
-    diff = Scripted(tmp_path, script).search()
+    diff = ScriptedRuns(tmp_path, script).search()
     assert (diff.culprits[0]["op_name"], diff.culprits[0]["source"]) == ("words", "python-set-order")
     assert any("something else still differs" in line for line in diff.findings)
 
 
-def test_progress_tells_the_time_left() -> None:
+def test_progress_shows_the_time_left() -> None:
     now = [0.0]
     out = io.StringIO()
     progress = Progress(4, out=out, clock=lambda: now[0])
@@ -288,18 +288,18 @@ def test_progress_tells_the_time_left() -> None:
     assert out.getvalue() == "[1/4] run\n[2/4] run, about 60 s left\n"
 
 
-def environ(**changes: str) -> dict[str, str]:
+def run_environment(**changes: str) -> dict[str, str]:
     return {**os.environ, "PYTHONPATH": str(ROOT / "runtime"), "TF_CPP_MIN_LOG_LEVEL": "3", **changes}
 
 
-def started(python: Path, *arguments: str) -> subprocess.Popen[str]:
+def start_locate(python: Path, *arguments: str) -> subprocess.Popen[str]:
     command = [str(python), "-m", "tfdeterminism.trace", "locate", *arguments]
-    return subprocess.Popen(command, env=environ(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    return subprocess.Popen(command, env=run_environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
-def searched(code: int, python: Path, *arguments: str) -> tuple[dict[str, Any], str]:
+def run_locate(code: int, python: Path, *arguments: str) -> tuple[dict[str, Any], str]:
     """Run `locate --json` to this exit code; return (its parsed output, its progress)."""
-    search = started(python, "--json", *arguments)
+    search = start_locate(python, "--json", *arguments)
     stdout, progress = search.communicate()
     assert search.returncode == code, progress
     return json.loads(stdout), progress
@@ -310,7 +310,7 @@ def searched(code: int, python: Path, *arguments: str) -> tuple[dict[str, Any], 
 def test_a_race_is_found_replayed_and_explained(tf_python: Callable[[str], Path]) -> None:
     """TensorFlow 2.0 has no enable_op_determinism."""
     options = ("--trace-only", "--max-runs", "12")
-    output, progress = searched(1, tf_python("tf2.0"), *options, "--", str(PROGRAMS / "crop_race.py"))
+    output, progress = run_locate(1, tf_python("tf2.0"), *options, "--", str(PROGRAMS / "crop_race.py"))
     culprit = output["culprits"][0]
     assert (culprit["op_type"], culprit["forward_op"]) == ("CropAndResizeGradImage", "CropAndResize")
     assert "tf.image.crop_and_resize" in dict(culprit["snippet"])[culprit["line"]]
@@ -342,30 +342,32 @@ while True:
 
 @pytest.mark.tensorflow
 @pytest.mark.parametrize("environment", ENDLESS)
-def test_a_run_ends_after_so_many_steps(
+def test_a_run_ends_after_the_given_number_of_steps(
     environment: str, tf_python: Callable[[str], Path], torch_python: Path, tmp_path: Path
 ) -> None:
     program, out = tmp_path / "endless.py", tmp_path / "trace"
     program.write_text(ENDLESS[environment])
     python = torch_python if environment.startswith("torch") else tf_python(environment)
     command = [python, "-m", "tfdeterminism.trace", "run", "--level", "weights", "--out", out, "--", program]
-    subprocess.run(command, env={**environ(), variables.STOP_AFTER: "5"}, check=True, timeout=300)
+    subprocess.run(command, env={**run_environment(), variables.STOP_AFTER: "5"}, check=True, timeout=300)
     assert load(str(out / "trace-0.tfdt")).end["steps"] == 5
 
 
 @pytest.mark.tensorflow
 def test_a_clean_program_in_real_runs(tf_python: Callable[[str], Path]) -> None:
-    search = started(tf_python("tf1.14"), "--trace-only", "--max-runs", "2", "--", str(PROGRAMS / "clean_session.py"))
+    search = start_locate(
+        tf_python("tf1.14"), "--trace-only", "--max-runs", "2", "--", str(PROGRAMS / "clean_session.py")
+    )
     stdout, progress = search.communicate()
     assert search.returncode == 0, progress
     assert stdout == ("Verdict: No difference in 2 runs.\n  final weights: bit-identical to those of an untraced run\n")
 
 
 @pytest.mark.tensorflow
-def test_a_program_that_fails(tf_python: Callable[[str], Path], tmp_path: Path) -> None:
+def test_a_failing_program_is_reported(tf_python: Callable[[str], Path], tmp_path: Path) -> None:
     failing = tmp_path / "train.py"
     failing.write_text("import tensorflow as tf\nraise SystemExit('no data')\n")
-    search = started(tf_python("tf2.21"), "--", str(failing))
+    search = start_locate(tf_python("tf2.21"), "--", str(failing))
     stdout, complaint = search.communicate()
     assert (search.returncode, stdout) == (3, "")
     assert "the program ended with exit code 1 in run 1" in complaint
@@ -373,12 +375,12 @@ def test_a_program_that_fails(tf_python: Callable[[str], Path], tmp_path: Path) 
     assert complaint.rstrip().splitlines()[-1].startswith("  make it run without the tool first")
 
 
-def test_a_search_that_is_stopped_leaves_nothing(tmp_path: Path) -> None:
+def test_an_interrupted_search_leaves_no_process_and_no_trace(tmp_path: Path) -> None:
     """After Ctrl-C the program and the traces are gone; no TensorFlow is needed."""
     slow = tmp_path / "train.py"
     slow.write_text("import time\nprint('begun', flush=True)\ntime.sleep(600)\n")
     command = [sys.executable, "-m", "tfdeterminism.trace", "locate", "--", str(slow)]
-    search = subprocess.Popen(command, env=environ(TMPDIR=str(tmp_path)), stderr=subprocess.PIPE, text=True,
+    search = subprocess.Popen(command, env=run_environment(TMPDIR=str(tmp_path)), stderr=subprocess.PIPE, text=True,
                               start_new_session=True)  # fmt: skip
     while not any("begun" in log.read_text() for log in tmp_path.glob("tfdet-locate-*/output.txt")):
         assert search.poll() is None
@@ -391,8 +393,8 @@ def test_a_search_that_is_stopped_leaves_nothing(tmp_path: Path) -> None:
     assert not list(tmp_path.glob("tfdet-locate-*"))
 
 
-def test_wrong_usage_has_its_code() -> None:
+def test_wrong_usage_exits_2() -> None:
     for arguments in ([], ["--max-runs", "1", "--", "train.py"], ["--nonsense"]):
         command = [sys.executable, "-m", "tfdeterminism.trace", "locate", *arguments]
-        ran = subprocess.run(command, env=environ(), capture_output=True, text=True)
+        ran = subprocess.run(command, env=run_environment(), capture_output=True, text=True)
         assert (ran.returncode, ran.stdout, len(ran.stderr.splitlines())) == (2, "", 2)

@@ -23,7 +23,7 @@ from tfdeterminism.trace.commands import diff
 from tfdeterminism.trace.schema.format import FILE_PREFIX
 
 COUNT = int(os.environ.get("TRACE_MUTANTS", "200"))
-ODD: list[Any] = [
+ODD_VALUES: list[Any] = [
     None,
     True,
     -1,
@@ -88,7 +88,7 @@ def _other(value: Any, chance: random.Random) -> Any:
     if isinstance(value, list) and value and chance.random() < 0.8:
         index = chance.randrange(len(value))
         return [*value[:index], _other(value[index], chance), *value[index + 1 :]]
-    return chance.choice(ODD)
+    return chance.choice(ODD_VALUES)
 
 
 def _mutant(data: bytes, chance: random.Random) -> bytes:
@@ -116,9 +116,7 @@ def _mutant(data: bytes, chance: random.Random) -> bytes:
     return _joined(data[: FILE_PREFIX.size], blocks)
 
 
-def test_no_mutant_is_a_traceback(
-    make: Callable[..., Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_no_damaged_trace_raises(make: Callable[..., Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     intact = [make(_program, run) for run in range(2)]
     assert diff.main([str(path) for path in intact], out=io.StringIO()) == 1
     for number in range(COUNT):

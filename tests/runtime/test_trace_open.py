@@ -20,14 +20,14 @@ pytestmark = pytest.mark.tensorflow
     ("key", "name"),
     [("tf2.21", "map_fn_random"), ("tf2.0", "map_fn_random"), ("tf1.14", "map_fn_random_session")],
 )
-def test_turns_of_a_loop_overlap_as_they_do_untraced(
+def test_iterations_of_a_loop_overlap_as_without_tracing(
     forks: Callable[[str], Forks], tmp_path: Path, key: str, name: str
 ) -> None:
     program = PROGRAMS / f"{name}.py"
     first, *other_runs = [traced(tmp_path / str(run), program, options=("--level", "unordered")) for run in range(RUNS)]
-    assert run(forks(key), first) == 0
+    assert exit_code(forks(key), first) == 0
     for number, job in enumerate(other_runs, 1):
-        assert run(forks(key), job) == 0
+        assert exit_code(forks(key), job) == 0
         diff = trace_diff.compare([str(tmp_path / "0"), str(tmp_path / str(number))])
         if diff.culprits:
             break
@@ -37,13 +37,14 @@ def test_turns_of_a_loop_overlap_as_they_do_untraced(
         ("RandomStandardNormal", "unordered access", line)]  # fmt: skip
 
 
-def run(forks: Forks, job: Job) -> int:
+def exit_code(forks: Forks, job: Job) -> int:
+    """Run the job; return its exit code."""
     (ran,) = forks.run([job])
     return ran.returncode
 
 
 @pytest.mark.parametrize("key", ["tf2.21", "tf1.14"])
-def test_turns_that_overtake_each_other_with_values_of_their_own_are_no_difference(
+def test_iterations_recorded_in_another_order_are_no_difference(
     forks: Callable[[str], Forks], tmp_path: Path, key: str
 ) -> None:
     """The order in which iterations are recorded is random, their values are not."""
@@ -59,7 +60,7 @@ def test_turns_that_overtake_each_other_with_values_of_their_own_are_no_differen
     )
     folders = [tmp_path / str(run) for run in range(3)]
     for folder in folders:
-        assert run(forks(key), traced(folder, program, options=("--level", "unordered"))) == 0
+        assert exit_code(forks(key), traced(folder, program, options=("--level", "unordered"))) == 0
     diff = trace_diff.compare([str(folder) for folder in folders])
     assert (diff.result, diff.culprits, diff.compared) == ("same", [], diff.compared)
     assert diff.compared >= 16

@@ -23,7 +23,8 @@ PROGRAMS = Path(__file__).resolve().parent / "processes"
 # By hand
 
 
-def process(folder: Path, name: str, parent: str | None = "0", **header: Any) -> TraceBuilder:
+def process_trace(folder: Path, name: str, parent: str | None = "0", **header: Any) -> TraceBuilder:
+    """Return the builder of the trace of one process."""
     folder.mkdir(exist_ok=True)
     started = {"rank": name, "parent": parent, "started": 100.0}
     return TraceBuilder(folder / f"trace-{name}.tfdt", **{**started, **header})
@@ -32,11 +33,11 @@ def process(folder: Path, name: str, parent: str | None = "0", **header: Any) ->
 def test_the_first_cause_of_all_processes_is_named(tmp_path: Path) -> None:
     """A child draws a number that its parent uses; the order is by time, not by step or name."""
     for run in (0, 1):
-        parent = process(tmp_path / str(run), "0", None)
+        parent = process_trace(tmp_path / str(run), "0", None)
         parent._writer.time(105.0)
         parent.record(parent.eager("train.py:9#0", "Sin"), run, 0)
         parent.end()
-        child = process(tmp_path / str(run), "0.Process-1")
+        child = process_trace(tmp_path / str(run), "0.Process-1")
         child._writer.time(104.0)
         child.record(child.eager("data.py:3#0", "RandomUniform", kind="random"), run, 3)
         child.end()
@@ -46,14 +47,14 @@ def test_the_first_cause_of_all_processes_is_named(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("op", ["CollectiveReduceV2", "c10d.allreduce_.default"])
-def test_what_comes_from_another_process_is_no_cause(tmp_path: Path, op: str) -> None:
+def test_a_value_from_another_process_is_no_cause(tmp_path: Path, op: str) -> None:
     """An all-reduce passes on another worker's value, although it is recorded before."""
     for run in (0, 1):
-        receives = process(tmp_path / str(run), "worker0")
+        receives = process_trace(tmp_path / str(run), "worker0")
         receives._writer.time(101.0)
         receives.record(receives.op("reduce", op), run)
         receives.end()
-        draws = process(tmp_path / str(run), "worker1")
+        draws = process_trace(tmp_path / str(run), "worker1")
         draws._writer.time(102.0)
         draws.record(draws.op("noise", "PyFunc", kind="feed"), run)
         draws.end()
@@ -62,11 +63,13 @@ def test_what_comes_from_another_process_is_no_cause(tmp_path: Path, op: str) ->
 
 
 @pytest.mark.parametrize(("results", "code"), [([[1, 2], [3]], "same"), ([[1, 3], [4]], "diverged")])
-def test_work_that_is_shared_out_otherwise_is_the_same(tmp_path: Path, results: list[list[int]], code: str) -> None:
+def test_tasks_distributed_otherwise_among_workers_are_the_same(
+    tmp_path: Path, results: list[list[int]], code: str
+) -> None:
     """Which worker of a pool gets which task is random."""
     for run, shares in enumerate(([[1], [2, 3]], results)):
         for number, share in enumerate(shares):
-            builder = process(tmp_path / str(run), f"0.PoolWorker-{number}", weights="00")
+            builder = process_trace(tmp_path / str(run), f"0.PoolWorker-{number}", weights="00")
             key = builder.eager("work.py:3#0", "Sin")
             for value in share:
                 builder.record(key, value)
@@ -76,11 +79,9 @@ def test_work_that_is_shared_out_otherwise_is_the_same(tmp_path: Path, results: 
 
 
 @pytest.mark.parametrize(("steps", "result"), [((2, 2), "same"), ((2, 3), "same"), ((2, 4), "structure")])
-def test_of_a_killed_childs_last_step_nothing_may_be_written(
-    tmp_path: Path, steps: tuple[int, int], result: str
-) -> None:
+def test_the_last_step_of_a_killed_child_may_be_missing(tmp_path: Path, steps: tuple[int, int], result: str) -> None:
     for run, count in enumerate(steps):
-        builder = process(tmp_path / str(run), "0.fork-1")
+        builder = process_trace(tmp_path / str(run), "0.fork-1")
         key = builder.op("a")
         for step in range(count):
             builder.record(key, step, step)
@@ -91,7 +92,7 @@ def test_of_a_killed_childs_last_step_nothing_may_be_written(
 def test_a_child_that_only_one_run_has_is_a_difference(tmp_path: Path) -> None:
     for run in (0, 1):
         for name in ("0", "0.Process-1")[: 2 - run]:
-            builder = process(tmp_path / str(run), name, None if name == "0" else "0")
+            builder = process_trace(tmp_path / str(run), name, None if name == "0" else "0")
             builder.record(builder.op("a"), 1)
             builder.end()
     diff = trace_diff.compare([str(tmp_path / "0"), str(tmp_path / "1")])
@@ -101,14 +102,14 @@ def test_a_child_that_only_one_run_has_is_a_difference(tmp_path: Path) -> None:
 def test_a_worker_that_only_one_run_has_is_refused(tmp_path: Path) -> None:
     for run in (0, 1):
         for name in ("worker0", "worker1")[: 2 - run]:
-            builder = process(tmp_path / str(run), name, None)
+            builder = process_trace(tmp_path / str(run), name, None)
             builder.record(builder.op("a"), 1)
             builder.end()
     with pytest.raises(TraceFormatError, match="worker1"):
         trace_diff.compare([str(tmp_path / "0"), str(tmp_path / "1")])
 
 
-def test_what_is_captured_is_of_one_process(tmp_path: Path) -> None:
+def test_inputs_are_captured_in_one_process_only(tmp_path: Path) -> None:
     """The culprit's key contains the process, and only that process captures its inputs."""
     from tfdeterminism.trace.capture import input_capture
     from tfdeterminism.trace.capture.identity import ProcessIdentity
@@ -141,6 +142,7 @@ class Runs:
 
 
 def line_of(program: str, marker: str) -> int:
+    """Return the line of the program that is marked `# line: MARKER`."""
     lines = (PROGRAMS / program).read_text("utf-8").splitlines()
     return next(number for number, line in enumerate(lines, 1) if line.endswith(f"# line: {marker}"))
 
@@ -170,7 +172,7 @@ def test_a_child_that_differs_is_named(
 
 
 @pytest.mark.tensorflow
-def test_advice_is_applied_in_what_a_program_starts(forks: Callable[[str], Forks], tmp_path: Path) -> None:
+def test_advice_is_applied_in_child_processes(forks: Callable[[str], Forks], tmp_path: Path) -> None:
     """The child inherits no state of its parent."""
     runs = Runs(forks("tf2.0"), tmp_path / "without", "pool.py", "subprocess", "global")
     assert [culprit["rank"] for culprit in runs.diff().culprits] == ["0.pool-2"]

@@ -29,7 +29,7 @@ def _two_steps(builder: TraceBuilder, run: int) -> None:
         builder.record(key, step, step)
 
 
-def test_values_that_were_digested_otherwise_are_not_compared(make: Callable[..., Path]) -> None:
+def test_traces_with_another_digest_function_are_not_compared(make: Callable[..., Path]) -> None:
     runs = [str(make(_one_step, 0, probe="SHA-1")), str(make(_one_step, 1))]
     with pytest.raises(trace_format.TraceFormatError, match="traces of different digests: SHA-1 and by hand"):
         trace_diff.compare(runs)
@@ -44,7 +44,7 @@ def test_a_killed_run_is_not_the_same(make: Callable[..., Path]) -> None:
         assert "all agree" in text.diff_text(result)
 
 
-def test_what_a_killed_run_did_otherwise_before_is_named(make: Callable[..., Path]) -> None:
+def test_a_difference_before_the_kill_is_named(make: Callable[..., Path]) -> None:
     def build(builder: TraceBuilder, run: int) -> None:
         key = builder.op("MatMul")
         for step in range(2 if run else 4):
@@ -113,7 +113,7 @@ def test_a_cut_file_is_read_up_to_the_cut(make: Callable[..., Path]) -> None:
     assert any("cut off" in note for note in result.notes)
 
 
-def test_several_runs(make: Callable[..., Path]) -> None:
+def test_the_earliest_difference_of_several_runs_is_reported(make: Callable[..., Path]) -> None:
     """The earliest difference is reported, the others are counted."""
 
     def build(builder: TraceBuilder, run: int) -> None:
@@ -165,7 +165,7 @@ FILES = {
 
 
 @pytest.mark.parametrize("message", FILES)
-def test_files_that_are_no_traces(
+def test_files_that_are_no_traces_are_refused(
     make: Callable[..., Path], tmp_path: Path, capsys: pytest.CaptureFixture[str], message: str
 ) -> None:
     bad = tmp_path / "bad.tfdt"
@@ -173,7 +173,9 @@ def test_files_that_are_no_traces(
     _is_refused(diff.main([str(make(_one_step, 0)), str(bad)]), capsys, message)
 
 
-def test_other_bad_input(make: Callable[..., Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_missing_and_equal_paths_are_refused(
+    make: Callable[..., Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     good, empty = str(make(_one_step, 0)), tmp_path / "empty"
     empty.mkdir()
     _is_refused(diff.main([good, str(tmp_path / "absent")]), capsys, "cannot be read")
@@ -185,7 +187,7 @@ def test_other_bad_input(make: Callable[..., Path], tmp_path: Path, capsys: pyte
     _is_refused(int(str(raised.value.code)), capsys, "unrecognized arguments")
 
 
-def test_records_that_are_counted_wrongly(make: Callable[..., Path], capsys: pytest.CaptureFixture[str]) -> None:
+def test_wrong_record_counts_are_refused(make: Callable[..., Path], capsys: pytest.CaptureFixture[str]) -> None:
     def build(builder: TraceBuilder, run: int) -> None:
         key = builder.op("MatMul")
         builder.record(key, 1)
@@ -204,7 +206,9 @@ ODD = st.one_of(st.none(), NUMBERS, LETTERS, st.lists(NUMBERS, max_size=3), PAIR
 
 @settings(max_examples=150, deadline=None, derandomize=True)
 @given(field=st.sampled_from(sorted(trace_format.definition(0, "", ""))), value=ODD)
-def test_definitions_of_strangers(field: str, value: object, tmp_path_factory: pytest.TempPathFactory) -> None:
+def test_any_definition_is_compared_or_refused(
+    field: str, value: object, tmp_path_factory: pytest.TempPathFactory
+) -> None:
     """Any value in a definition is compared or rejected with a message."""
     paths = []
     for run in range(2):
@@ -228,7 +232,7 @@ HEADER_FIELDS = [
 
 @settings(max_examples=150, deadline=None, derandomize=True)
 @given(field=st.sampled_from(HEADER_FIELDS), value=st.one_of(ODD, st.dictionaries(LETTERS, NUMBERS, max_size=2)))
-def test_headers_of_strangers(field: str, value: object, tmp_path_factory: pytest.TempPathFactory) -> None:
+def test_any_header_is_compared_or_refused(field: str, value: object, tmp_path_factory: pytest.TempPathFactory) -> None:
     """Any header is compared or rejected in one line, such as an argv that is no list of strings."""
     paths = []
     for run in range(2):
@@ -240,7 +244,9 @@ def test_headers_of_strangers(field: str, value: object, tmp_path_factory: pytes
 
 @settings(max_examples=100, deadline=None, derandomize=True)
 @given(field=st.sampled_from(["clean", "exit", "weights", "variables", "steps", "error", "records"]), value=ODD)
-def test_ends_of_strangers(field: str, value: object, tmp_path_factory: pytest.TempPathFactory) -> None:
+def test_any_end_block_is_compared_or_refused(
+    field: str, value: object, tmp_path_factory: pytest.TempPathFactory
+) -> None:
     paths = []
     for run in range(2):
         builder = TraceBuilder(tmp_path_factory.mktemp("end") / "trace-0.tfdt")
@@ -267,14 +273,14 @@ def test_no_file_of_this_machine_is_quoted(make: Callable[..., Path], tmp_path: 
     assert second["snippet"] == [[9, "before"], [10, "culprit"], [11, "after"]]
 
 
-def test_a_complaint_about_a_file_steers_no_terminal(
+def test_error_messages_escape_control_characters(
     make: Callable[..., Path], capsys: pytest.CaptureFixture[str]
 ) -> None:
     runs = [str(make(_one_step, 0)), str(make(_one_step, 1, version="2.\u202e0\x1b[2J"))]
     _is_refused(diff.main(runs), capsys, "2.?0?[2J")
 
 
-def test_a_large_step_and_a_name_that_steers_a_terminal(compare: Callable[..., TraceDiff]) -> None:
+def test_large_steps_and_control_characters_in_names_are_shown(compare: Callable[..., TraceDiff]) -> None:
     def build(builder: TraceBuilder, run: int) -> None:
         builder.record(builder.op("bad\x1b[2Jname\r\n"), run, 4_000_000_000)
 
@@ -283,7 +289,7 @@ def test_a_large_step_and_a_name_that_steers_a_terminal(compare: Callable[..., T
     assert not set(text.diff_text(result)) & set("\x1b\r")
 
 
-def test_runs_of_other_numbers_of_processes(
+def test_runs_with_different_numbers_of_processes_are_refused(
     make: Callable[..., Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     for name, ranks in (("one", "0"), ("two", "01")):

@@ -55,7 +55,7 @@ def one_op(op: str = "MatMul", kind: str = "op", **fields: Any) -> Build:
     return build
 
 
-def from_file(op: str, kind: str) -> Build:
+def value_from_file(op: str, kind: str) -> Build:
     def build(builder: TraceBuilder, run: int) -> dict[str, Any]:
         stack = [["/w/train.py", 9, "f"]]
         builder.record(builder.eager("train.py:9#0", op, kind=kind, stack=stack, line=9), run)
@@ -91,24 +91,25 @@ def variable_race(builder: TraceBuilder, run: int) -> None:
     builder.record(builder.op("double", "Mul", (state,), function="session"), run)
 
 
+# {rule: a function that writes a run with the fault that the rule finds}; DISMISSED: faults that a rule drops.
 FOUND: dict[str, Build] = {
     "structure": structure, "order": order, "unordered": unordered,
     "coarse_level": one_op("weight", "weight", variable="w"),
     "file_op": one_op("ReadFile", "op"),
     "uninitialized": uninitialized,
-    "pipeline_file": from_file("IteratorGetNext", "input"),
+    "pipeline_file": value_from_file("IteratorGetNext", "input"),
     "pipeline": one_op("IteratorGetNext", "input"),
     "random_op": one_op("RandomUniform", "random"),
     "stateful_op": one_op("Timestamp", "stateful"),
     "seed_from_python": seed,
-    "file_value": from_file("Python", "feed"),
+    "file_value": value_from_file("Python", "feed"),
     "host_value": one_op("Python", "feed"),
     "variable_order": variable_order, "variable_race": variable_race,
     "unexplained": one_op(),
 }  # fmt: skip
 
 
-def pair_of(folder: Path, build: Build) -> AlignedPair:
+def aligned_pair(folder: Path, build: Build) -> AlignedPair:
     runs = []
     for run in (0, 1):
         builder = TraceBuilder(folder / f"{run}.tfdt", cwd="/w")
@@ -123,7 +124,7 @@ def name_of(rule: Any) -> str:
 
 @pytest.mark.parametrize("name", FOUND)
 def test_a_rule_finds_its_fault(tmp_path: Path, name: str) -> None:
-    pair = pair_of(tmp_path, FOUND[name])
+    pair = aligned_pair(tmp_path, FOUND[name])
     cause, *_ = PairAnalysis(pair).causes
     facts = CauseFacts(PairFacts(pair), cause)
     first = next(rule for rule in RULES if rule.matches(facts))
@@ -133,13 +134,13 @@ def test_a_rule_finds_its_fault(tmp_path: Path, name: str) -> None:
 
 def test_a_state_is_classified_where_it_is_suspected(tmp_path: Path) -> None:
     """State from before the recording is no cause beside others, and has its own class."""
-    pair = pair_of(tmp_path, one_op("ReadVariableOp", "read", variable="w"))
+    pair = aligned_pair(tmp_path, one_op("ReadVariableOp", "read", variable="w"))
     analysis = PairAnalysis(pair)
     assert (analysis.causes, rules.classify(CauseFacts(PairFacts(pair), analysis.preexisting))) == ([], Fault.SEED)
 
 
 @pytest.mark.parametrize("rule", [*RULES, *dismissals.DISMISSALS, dismissals.report_only], ids=name_of)
-def test_a_rule_says_what_it_finds_why_and_an_example(rule: Any) -> None:
+def test_the_docstring_of_a_rule_has_finding_reason_and_example(rule: Any) -> None:
     text = rule.__doc__ or ""
     assert [word for word in ("Finds: ", "Why: ", "Example: ") if word not in text] == []
 
@@ -193,9 +194,9 @@ DISMISSED: dict[str, tuple[Build, list[str]]] = {
 
 
 @pytest.mark.parametrize("name", DISMISSED)
-def test_what_is_dismissed_is_no_cause(tmp_path: Path, name: str) -> None:
+def test_a_dismissed_difference_is_no_cause(tmp_path: Path, name: str) -> None:
     build, causes = DISMISSED[name]
-    analysis = PairAnalysis(pair_of(tmp_path, build))
+    analysis = PairAnalysis(aligned_pair(tmp_path, build))
     assert [root.definition["node"] for root in analysis.causes] == causes
     if name != "report_only":
         assert analysis.dismissed[getattr(dismissals, name)] > 0

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from test_trace_locate import Scripted
+from test_trace_locate import ScriptedRuns
 from traces import TraceBuilder
 
 from tfdeterminism.trace.search.program_runner import DeviceUnusedError, ProgramFailedError, ProgramRunner
@@ -58,9 +58,9 @@ def test_a_difference_that_never_reaches_the_weights_is_found(tmp_path: Path) ->
         for key in keys:
             builder.record(key, (key, run if [key] == keys[1:-1] else 0), 0)
 
-    def searched(name: str, **options: Any) -> Scripted:
+    def searched(name: str, **options: Any) -> ScriptedRuns:
         (tmp_path / name).mkdir()
-        search = Scripted(tmp_path / name, script, runs=3, **options)
+        search = ScriptedRuns(tmp_path / name, script, runs=3, **options)
         search.search()
         return search
 
@@ -73,7 +73,7 @@ def test_a_difference_that_never_reaches_the_weights_is_found(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize(("launches", "is_reported"), [(None, False), ("", False), ('{"kernel": "k"}\n', True)])
-def test_a_program_that_runs_nothing_on_the_virtual_gpu_says_nothing_of_it(
+def test_a_program_without_the_virtual_gpu_has_no_report_of_it(
     tmp_path: Path, launches: str | None, is_reported: bool
 ) -> None:
     """The first run shows that, so the others write no report."""
@@ -98,7 +98,7 @@ def test_a_program_that_runs_nothing_on_the_virtual_gpu_says_nothing_of_it(
     assert ["VGPU_REPORT" in variables for variables in environments] == [True, False][: 1 + is_reported]
 
 
-def test_calls_that_a_cpu_computed_are_named(tmp_path: Path) -> None:
+def test_calls_computed_by_cpu_fallbacks_are_named(tmp_path: Path) -> None:
     """They are read from the virtual GPU's messages, with the kind of a graph's operation."""
     calls = ["cublasSgemm_v2", "cudnnBackendExecute(CONVOLUTION_FORWARD)"]
     program = tmp_path / "program.py"

@@ -30,7 +30,7 @@ def _capture_file(folder: Path, op: str, attrs: list[object], *inputs: str) -> P
 
 @pytest.mark.parametrize("key", ["tf2.21", "tf2.0", "tf1.14"])
 @pytest.mark.parametrize("named", [True, False])
-def test_a_strangers_file_runs_nothing_that_does_more_than_compute(
+def test_replay_of_an_untrusted_file_runs_only_computing_ops(
     forks: Callable[[str], Forks], tmp_path: Path, key: str, named: bool
 ) -> None:
     target = tmp_path / "written"

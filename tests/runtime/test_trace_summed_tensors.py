@@ -12,6 +12,7 @@ NAMES = {1: "a", 2: "b", 3: "c"}
 
 
 def timeline(sums: Sequence[Sequence[int]], library: str = "GLOO") -> str:
+    """Return the text of a timeline in which Horovod sums these groups of tensors."""
     events = ['{"name": "process_name", "ph": "M", "pid": 0, "args": {"start_time_since_epoch_in_micros":1}}']
     for pid, name in NAMES.items():
         events.append(f'{{"name": "process_name", "ph": "M", "pid": {pid}, "args": {{"name": "{name}"}}}}')
@@ -29,7 +30,7 @@ def test_tensors_of_one_sum_are_named_in_their_order(library: str) -> None:
     assert summed_together(timeline([[1], [3], [2]], library)) == [["a"], ["c"], ["b"]]
 
 
-def test_a_timeline_that_was_cut_off_tells_what_it_has() -> None:
+def test_a_truncated_timeline_is_read_up_to_the_cut() -> None:
     text = timeline([[1, 3], [2]])
     for end in range(len(text)):
         sums = summed_together(text[:end])

@@ -33,27 +33,30 @@ def recorder() -> Iterator[Any]:
     watched.close()
 
 
-def name_and(value: int, label: str = "", function: int = 0) -> tuple[str, int]:
+def task_result(value: int, label: str = "", function: int = 0) -> tuple[str, int]:
+    """Return the name of the task's thread, and a value."""
     time.sleep(0.02 * (value % 3))  # the later ones are done sooner
     return pool_tasks.thread_name(), value + len(label) + function
 
 
-def test_of_an_executor(recorder: Any) -> None:
+def test_tasks_of_an_executor_are_named_by_submission_order(recorder: Any) -> None:
     with concurrent.futures.ThreadPoolExecutor(3) as pool:
-        futures = [pool.submit(name_and, 2 - number, label="x", function=1) for number in range(3)]
+        futures = [pool.submit(task_result, 2 - number, label="x", function=1) for number in range(3)]
         results = [future.result() for future in futures]
         assert results == [(f"task {number} of ThreadPoolExecutor", 4 - number) for number in range(3)]
-        assert [name for name, _ in pool.map(name_and, range(2))] == [f"task {n} of ThreadPoolExecutor" for n in (3, 4)]
+        assert [name for name, _ in pool.map(task_result, range(2))] == [
+            f"task {n} of ThreadPoolExecutor" for n in (3, 4)
+        ]
         recorder.eager.on_step_end()
-        assert pool.submit(name_and, 0).result()[0] == "task 0 of ThreadPoolExecutor"
+        assert pool.submit(task_result, 0).result()[0] == "task 0 of ThreadPoolExecutor"
     assert pool_tasks.thread_name() == ""
 
 
-def test_of_a_pool_of_threads(recorder: Any) -> None:
+def test_tasks_of_a_thread_pool_are_named_by_submission_order(recorder: Any) -> None:
     with multiprocessing.pool.ThreadPool(3) as pool:
-        calls = [pool.map(name_and, [2, 1]), list(pool.imap(name_and, iter([2, 1]), 2)),
-                 sorted(pool.imap_unordered(name_and, [2, 1])), pool.starmap(name_and, [(2, "x", 1), (1, "x")]),
-                 [pool.apply(name_and, (2,), {"label": "x"}), pool.apply_async(name_and, [1]).get()]]  # fmt: skip
+        calls = [pool.map(task_result, [2, 1]), list(pool.imap(task_result, iter([2, 1]), 2)),
+                 sorted(pool.imap_unordered(task_result, [2, 1])), pool.starmap(task_result, [(2, "x", 1), (1, "x")]),
+                 [pool.apply(task_result, (2,), {"label": "x"}), pool.apply_async(task_result, [1]).get()]]  # fmt: skip
     for call, results in enumerate(calls[:4]):
         assert [name for name, _ in results] == [f"task {call}.{number} of ThreadPool" for number in range(2)]
     assert [[value for _, value in call_results] for call_results in calls] == [
@@ -66,9 +69,9 @@ def test_of_a_pool_of_threads(recorder: Any) -> None:
     assert [name for name, _ in calls[4]] == ["task 4 of ThreadPool", "task 5 of ThreadPool"]
 
 
-def test_a_task_of_a_task_and_what_it_counts(recorder: Any) -> None:
+def test_a_task_submitted_by_a_task_is_named_after_it(recorder: Any) -> None:
     def outer(_: int) -> list[Any]:
-        inner = [pool.submit(name_and, 0).result()[0] for _ in range(2)]
+        inner = [pool.submit(task_result, 0).result()[0] for _ in range(2)]
         return [*inner, recorder.eager.next_occurrence("op"), recorder.eager.next_occurrence("op")]
 
     with concurrent.futures.ThreadPoolExecutor(4) as pool:
@@ -78,7 +81,7 @@ def test_a_task_of_a_task_and_what_it_counts(recorder: Any) -> None:
     assert recorder.eager.next_occurrence("op") == 0
 
 
-def test_processes_and_what_is_not_recorded_are_left_alone(recorder: Any) -> None:
+def test_processes_and_unrecorded_pools_stay_unchanged(recorder: Any) -> None:
     with multiprocessing.get_context("fork").Pool(1) as processes:
         assert processes.map(abs, [-1, -2]) == [1, 2]
     recorder.active = False

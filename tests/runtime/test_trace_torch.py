@@ -29,10 +29,11 @@ SEARCHED = ("clean_numpy_memory", "feed_numpy_late")
 
 @pytest.fixture(scope="session")
 def torch_forks(torch_python: Path, forks: Callable[[str], Forks]) -> Forks:
+    """Runs programs in forks of a process that has imported PyTorch."""
     return forks(ENVIRONMENT)
 
 
-def test_each_program_says_what_is_true_of_it() -> None:
+def test_each_program_has_a_true_expectation() -> None:
     all_programs = programs(ENVIRONMENT)
     assert len({race_program.form for race_program in all_programs}) >= 8
     for candidate in all_programs:
@@ -41,12 +42,12 @@ def test_each_program_says_what_is_true_of_it() -> None:
 
 
 @pytest.mark.tensorflow
-def test_each_is_right_of_two_runs(torch_forks: Forks, tmp_path: Path) -> None:
+def test_two_runs_of_each_program_show_the_expected_cause(torch_forks: Forks, tmp_path: Path) -> None:
     all_programs = [candidate for candidate in programs(ENVIRONMENT) if not candidate.fresh]
     runs = {candidate.name: [tmp_path / f"{candidate.name}-{run}" for run in range(2)] for candidate in all_programs}
     done = torch_forks.run([traced(out, candidate.path) for candidate in all_programs for out in runs[candidate.name]])
     assert not [completed.stderr for completed in done if completed.returncode]
-    wrong = {candidate.name: candidate.faults(compared(*runs[candidate.name])) for candidate in all_programs}
+    wrong = {candidate.name: candidate.faults(compare_runs(*runs[candidate.name])) for candidate in all_programs}
     assert not {name: messages for name, messages in wrong.items() if messages}
 
 
@@ -56,7 +57,9 @@ def test_each_is_right_of_two_runs(torch_forks: Forks, tmp_path: Path) -> None:
     [race_program for race_program in programs(ENVIRONMENT) if race_program.fresh],
     ids=lambda race_program: race_program.name,
 )
-def test_a_race_is_right_of_two_runs_that_differ(race: Program, torch_forks: Forks, tmp_path: Path) -> None:
+def test_two_differing_runs_of_a_race_show_the_expected_cause(
+    race: Program, torch_forks: Forks, tmp_path: Path
+) -> None:
     recorded: list[Path] = []
     for run in range(RACE):
         out = tmp_path / str(run)
@@ -65,25 +68,25 @@ def test_a_race_is_right_of_two_runs_that_differ(race: Program, torch_forks: For
             continue
         assert done.returncode == 0, done.stderr
         recorded.append(out)
-        if len(recorded) > 1 and (diff := compared(recorded[0], out))["result"] != "same":
+        if len(recorded) > 1 and (diff := compare_runs(recorded[0], out))["result"] != "same":
             break
     assert race.faults(diff) == []
 
 
-def compared(first: Path, second: Path) -> dict[str, object]:
+def compare_runs(first: Path, second: Path) -> dict[str, object]:
     diff = trace_diff.compare([str(first), str(second)])
     return {"result": diff.result, "culprits": diff.culprits, "verdict": diff.culprits or diff.result}
 
 
 @pytest.mark.tensorflow
 @pytest.mark.parametrize("name", SEARCHED)
-def test_some_are_searched_whole(name: str, torch_forks: Forks, tmp_path: Path) -> None:
+def test_complete_searches_of_some_programs_are_right(name: str, torch_forks: Forks, tmp_path: Path) -> None:
     (program,) = [candidate for candidate in programs(ENVIRONMENT) if candidate.name == name]
     assert faults(program, torch_forks, tmp_path) == []
 
 
 @pytest.mark.tensorflow
-def test_what_is_trained_is_named_as_the_model_names_it(torch_forks: Forks, tmp_path: Path) -> None:
+def test_weights_have_the_names_of_the_model(torch_forks: Forks, tmp_path: Path) -> None:
     program = program_of("clean_training")
     (done,) = torch_forks.run([traced(tmp_path / "A", program.path, options=["--level", "weights"])])
     assert done.returncode == 0, done.stderr
@@ -135,7 +138,7 @@ print(megabytes() - before)
 
 
 @pytest.mark.tensorflow
-def test_what_is_known_of_memory_that_is_gone_does_not_keep_it_in_pieces(torch_forks: Forks, tmp_path: Path) -> None:
+def test_records_of_freed_memory_do_not_fragment_it(torch_forks: Forks, tmp_path: Path) -> None:
     """A few bytes kept between large tensors would fragment the memory."""
     program = tmp_path / "holding.py"
     program.write_text(HOLDING)
@@ -171,7 +174,7 @@ print(len(right), right.count(False))
 
 
 @pytest.mark.tensorflow
-def test_threads_forget_no_memory_of_each_other(torch_python: Path) -> None:
+def test_the_storage_registry_is_thread_safe(torch_python: Path) -> None:
     done = subprocess.run([torch_python, "-c", THREADS], env=environ(), capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["12000", "0"], done.stderr
 

@@ -14,7 +14,7 @@ from tfdeterminism.trace.causes import trace_diff
 from tfdeterminism.trace.causes.trace_diff import TraceDiff
 
 
-def loops(builder: TraceBuilder, turns: Sequence[int], decides: Sequence[object] = (), **fields: str) -> None:
+def write_loop(builder: TraceBuilder, turns: Sequence[int], decides: Sequence[object] = (), **fields: str) -> None:
     """Write steps that draw a number, iterate that often, and sum; decides: the drawn number, by default constant."""
     drawn = builder.eager("train.py:2#0", "RandomUniform", kind="random", line=2, **fields)
     start = builder.eager("train.py:3#0", "Const", line=3, **fields)
@@ -31,8 +31,8 @@ def loops(builder: TraceBuilder, turns: Sequence[int], decides: Sequence[object]
 
 
 @pytest.mark.parametrize("turns", [([2, 3, 2], [3, 2, 2]), ([1, 4, 2], [2, 1, 4]), ([3, 1], [2, 3])])
-def test_other_turns_are_structure(compare: Callable[..., TraceDiff], turns: tuple[list[int], ...]) -> None:
-    diff = compare(lambda builder, run: loops(builder, turns[run]))
+def test_other_iteration_counts_are_structure(compare: Callable[..., TraceDiff], turns: tuple[list[int], ...]) -> None:
+    diff = compare(lambda builder, run: write_loop(builder, turns[run]))
     assert [(culprit["op_type"], culprit["class"], culprit["line"], culprit["step"]) for culprit in diff.culprits] == [
         ("Tanh", "structure", 5, 0)]  # fmt: skip
     assert (diff.result, diff.first_step) == ("structure", 0)
@@ -42,26 +42,26 @@ def test_other_turns_are_structure(compare: Callable[..., TraceDiff], turns: tup
     ("turns", "expected"),
     [(([2, 4, 3], [2, 3, 4]), ("A", 1, 0)), (([4, 2, 3, 4], [4, 2, 4, 3]), ("B", 2, 1))],
 )
-def test_the_turn_that_one_run_has_is_counted(
+def test_the_iteration_that_only_one_run_has_is_named(
     compare: Callable[..., TraceDiff], turns: tuple[list[int], ...], expected: tuple[str, int, int]
 ) -> None:
-    (culprit,) = compare(lambda builder, run: loops(builder, turns[run])).culprits
+    (culprit,) = compare(lambda builder, run: write_loop(builder, turns[run])).culprits
     assert culprit["op_name"] == "Tanh@train.py:5#3"
     assert (culprit["run"], culprit["step"], culprit["occurrence"]) == expected
 
 
-def test_turns_that_both_have_alike_are_the_same(compare: Callable[..., TraceDiff]) -> None:
-    assert compare(lambda builder, run: loops(builder, [3, 1, 4, 1, 5])).result == "same"
+def test_equal_iteration_counts_are_the_same(compare: Callable[..., TraceDiff]) -> None:
+    assert compare(lambda builder, run: write_loop(builder, [3, 1, 4, 1, 5])).result == "same"
 
 
-def test_the_value_that_decides_how_often_is_the_cause(compare: Callable[..., TraceDiff]) -> None:
+def test_the_value_that_decides_the_iteration_count_is_the_cause(compare: Callable[..., TraceDiff]) -> None:
     turns = [3, 2, 4], [3, 4, 2]
-    diff = compare(lambda builder, run: loops(builder, turns[run], decides=turns[run]))
+    diff = compare(lambda builder, run: write_loop(builder, turns[run], decides=turns[run]))
     (culprit,) = diff.culprits
     assert (culprit["op_type"], culprit["class"], culprit["step"]) == ("RandomUniform", "seed or state", 1)
 
 
-def test_what_is_alike_in_other_steps_is_the_same(compare: Callable[..., TraceDiff]) -> None:
+def test_equal_records_in_other_steps_are_the_same(compare: Callable[..., TraceDiff]) -> None:
     """Another thread ends the steps, at random times."""
 
     def build(builder: TraceBuilder, run: int) -> None:
@@ -74,7 +74,7 @@ def test_what_is_alike_in_other_steps_is_the_same(compare: Callable[..., TraceDi
     assert compare(build).result == "same"
 
 
-def test_threads_make_steps_chance(compare: Callable[..., TraceDiff]) -> None:
+def test_steps_of_a_threads_ops_do_not_matter(compare: Callable[..., TraceDiff]) -> None:
     """The step of a thread's op is random; only the number of its occurrences counts."""
 
     def build(builder: TraceBuilder, run: int) -> None:
@@ -90,7 +90,7 @@ def test_threads_make_steps_chance(compare: Callable[..., TraceDiff]) -> None:
     assert [(culprit["op_type"], culprit["class"]) for culprit in diff.culprits] == [("PyFunc", "Python feed")]
 
 
-def test_what_feeds_a_queue_has_no_step(compare: Callable[..., TraceDiff]) -> None:
+def test_ops_that_feed_a_queue_have_no_step(compare: Callable[..., TraceDiff]) -> None:
     def build(builder: TraceBuilder, run: int) -> None:
         row = builder.op("row", "Square", function="session", attrs={"prefetch": True})
         for number, step in enumerate(([0, 0, 1, 2, 2], [0, 1, 1, 1])[run]):
@@ -103,12 +103,14 @@ def test_what_feeds_a_queue_has_no_step(compare: Callable[..., TraceDiff]) -> No
 
 @settings(max_examples=40, deadline=None, derandomize=True)
 @given(turns=st.lists(st.lists(st.integers(1, 5), min_size=4, max_size=4), min_size=2, max_size=2))
-def test_any_turns(turns: list[list[int]], tmp_path_factory: pytest.TempPathFactory) -> None:
+def test_the_first_step_with_another_iteration_count_is_named(
+    turns: list[list[int]], tmp_path_factory: pytest.TempPathFactory
+) -> None:
     """The first step with another number of iterations is named, and nothing else."""
     paths = []
     for run in range(2):
         builder = TraceBuilder(tmp_path_factory.mktemp("t") / "x.tfdt")
-        loops(builder, turns[run])
+        write_loop(builder, turns[run])
         paths.append(str(builder.end(steps=4)))
     diff = trace_diff.compare(paths)
     unlike = [step for step in range(4) if turns[0][step] != turns[1][step]]
@@ -120,7 +122,7 @@ def test_any_turns(turns: list[list[int]], tmp_path_factory: pytest.TempPathFact
     assert diff.missing == sum(abs(one - other) for one, other in zip(*turns, strict=True))
 
 
-def test_a_stranger_s_steps_need_not_rise(make: Callable[..., Path]) -> None:
+def test_steps_of_an_untrusted_trace_may_be_any_numbers(make: Callable[..., Path]) -> None:
     """Steps of an untrusted file are arbitrary numbers."""
     steps = [2, 0, 1, 0], [0, 2, 0, 7]
 
@@ -132,7 +134,7 @@ def test_a_stranger_s_steps_need_not_rise(make: Callable[..., Path]) -> None:
     assert trace_diff.compare([str(make(build, run)) for run in (0, 1)]).result in ("structure", "diverged")
 
 
-def two_in_one_step(builder: TraceBuilder, turns: Sequence[int], noise: object = None) -> None:
+def write_two_iterations_in_a_step(builder: TraceBuilder, turns: Sequence[int], noise: object = None) -> None:
     """Write two iterations of the program's own loop into one step, whose line numbers count on."""
     passes, counted, line = len(turns), 0, [builder.eager(f"train.py:5#{n}", "Tanh", line=5) for n in range(sum(turns))]
     sums = [builder.eager(f"train.py:7#{n}", "Sum", tuple(line), line=7) for n in range(passes)]
@@ -146,23 +148,25 @@ def two_in_one_step(builder: TraceBuilder, turns: Sequence[int], noise: object =
 
 
 @pytest.mark.parametrize("turns", [([2, 4], [4, 4]), ([2, 3], [3, 2]), ([3, 1, 1], [3, 2, 4]), ([3, 2], [3])])
-def test_other_turns_within_a_step_are_structure(
+def test_other_iteration_counts_within_a_step_are_structure(
     compare: Callable[..., TraceDiff], turns: tuple[list[int], ...]
 ) -> None:
-    diff = compare(lambda builder, run: two_in_one_step(builder, turns[run]))
+    diff = compare(lambda builder, run: write_two_iterations_in_a_step(builder, turns[run]))
     assert [(culprit["op_type"], culprit["class"], culprit["line"]) for culprit in diff.culprits] == [
         ("Tanh", "structure", 5)
     ]
     assert diff.culprits[0]["why"].endswith("has it") or "goes on without" in diff.culprits[0]["why"]
 
 
-def test_noise_before_other_turns_is_their_cause(compare: Callable[..., TraceDiff]) -> None:
-    diff = compare(lambda builder, run: two_in_one_step(builder, ([2, 4], [4, 4])[run], noise=run))
+def test_noise_before_another_iteration_count_is_its_cause(compare: Callable[..., TraceDiff]) -> None:
+    diff = compare(lambda builder, run: write_two_iterations_in_a_step(builder, ([2, 4], [4, 4])[run], noise=run))
     assert [culprit["op_type"] for culprit in diff.culprits] == ["RandomUniform"]
 
 
 @pytest.mark.parametrize("matters", [False, True])
-def test_another_order_parts_runs_only_where_it_matters(compare: Callable[..., TraceDiff], matters: bool) -> None:
+def test_another_order_of_lines_counts_only_if_a_value_differs(
+    compare: Callable[..., TraceDiff], matters: bool
+) -> None:
     """Python iterates over a set; lines run in another order, and a difference follows."""
 
     def build(builder: TraceBuilder, run: int) -> None:

@@ -26,7 +26,8 @@ HERE = Path(__file__).resolve().parent
 Compare = Callable[..., TraceDiff]
 
 
-def value(array: Any, dtype: str | None = None, **head: Any) -> tensor_values.TensorSample:
+def tensor_sample(array: Any, dtype: str | None = None, **head: Any) -> tensor_values.TensorSample:
+    """Return the stored sample of an array, as a trace holds it; head: other fields."""
     array = numpy.asarray(array)
     flat = tensor_values.to_stored(array, dtype or array.dtype.name)
     nan, inf, first = tensor_values.count_nonfinite(flat, dtype or array.dtype.name)
@@ -48,21 +49,21 @@ def test_ulps_are_steps_to_the_next_float(dtype: Any) -> None:
         other = start.copy()
         for _ in range(count):
             other[3] = numpy.nextafter(other[3], dtype(1))
-        measured = value_difference.measure_difference(value(start), value(other))
+        measured = value_difference.measure_difference(tensor_sample(start), tensor_sample(other))
         assert (measured["ulps"], measured["differing"], measured["compared"]) == (count, 1, 6)
         assert measured["absolute"] == abs(float(other[3]))
     below = numpy.nextafter(numpy.nextafter(dtype(0), dtype(-1)), dtype(-1))
     above = numpy.nextafter(dtype(0), dtype(1))
-    assert value_difference.measure_difference(value([below]), value([above]))["ulps"] == 3
-    assert value_difference.measure_difference(value([dtype(-1)]), value([dtype(1)]))["ulps"] == 2 * int(
-        dtype(1).view(f"u{dtype().itemsize}")
-    )
+    assert value_difference.measure_difference(tensor_sample([below]), tensor_sample([above]))["ulps"] == 3
+    assert value_difference.measure_difference(tensor_sample([dtype(-1)]), tensor_sample([dtype(1)]))[
+        "ulps"
+    ] == 2 * int(dtype(1).view(f"u{dtype().itemsize}"))
 
 
 def test_ulps_of_bfloat16() -> None:
     array = bfloat16([1.0, -3.0])
     measured = value_difference.measure_difference(
-        value(array, "bfloat16"), value(array + numpy.uint16([2, 1]), "bfloat16")
+        tensor_sample(array, "bfloat16"), tensor_sample(array + numpy.uint16([2, 1]), "bfloat16")
     )
     assert (measured["ulps"], measured["absolute"], measured["differing"]) == (2, 2**-6, 2)
     assert measured["values_at_index"] == [1.0, 1.0 + 2**-6] or measured["values_at_index"] == [-3.0, -3.0 - 2**-6]
@@ -78,16 +79,16 @@ def test_ulps_of_bfloat16() -> None:
         (numpy.bool_([True, False]), numpy.bool_([True, True]), None),
     ],
 )
-def test_what_is_no_float_has_no_ulps(first_value: Any, right: Any, absolute: object) -> None:
-    measured = value_difference.measure_difference(value(first_value), value(right))
+def test_values_that_are_no_floats_have_no_ulps(first_value: Any, right: Any, absolute: object) -> None:
+    measured = value_difference.measure_difference(tensor_sample(first_value), tensor_sample(right))
     assert (measured["absolute"], measured["ulps"], measured["differing"]) == (absolute, None, 1)
     json.dumps(measured, allow_nan=False)
 
 
-def test_what_is_not_finite_is_counted_and_not_measured() -> None:
+def test_nonfinite_values_are_counted_and_not_measured() -> None:
     first_value = numpy.float32([1, numpy.nan, 3, numpy.inf, 5])
     right = numpy.float32([1.5, 2, 3, -numpy.inf, numpy.nan])
-    measured = value_difference.measure_difference(value(first_value), value(right))
+    measured = value_difference.measure_difference(tensor_sample(first_value), tensor_sample(right))
     assert (measured["differing"], measured["absolute"], measured["index"], measured["values_at_index"]) == (
         4,
         0.5,
@@ -95,21 +96,34 @@ def test_what_is_not_finite_is_counted_and_not_measured() -> None:
         [1.0, 1.5],
     )
     assert measured["nonfinite"] == [{"nan": 1, "inf": 1, "first": 1}, {"nan": 1, "inf": 1, "first": 3}]
-    single_nan = value_difference.measure_difference(value(numpy.float32([numpy.nan])), value(numpy.float32([7])))
+    single_nan = value_difference.measure_difference(
+        tensor_sample(numpy.float32([numpy.nan])), tensor_sample(numpy.float32([7]))
+    )
     assert (single_nan["absolute"], single_nan["ulps"], single_nan["values_at_index"]) == (None, None, ["nan", 7.0])
     json.dumps([measured, single_nan], allow_nan=False)
 
 
-def test_odd_values() -> None:
+def test_edge_cases_of_values_are_compared() -> None:
     """Minus zero, the largest numbers, empty arrays, other shapes, two NaN payloads."""
-    zero = value_difference.measure_difference(value(numpy.float32([0.0])), value(numpy.float32([-0.0])))
+    zero = value_difference.measure_difference(
+        tensor_sample(numpy.float32([0.0])), tensor_sample(numpy.float32([-0.0]))
+    )
     assert (zero["differing"], zero["absolute"], zero["ulps"]) == (1, 0.0, 0)
-    large = value_difference.measure_difference(value(numpy.float64([1e308])), value(numpy.float64([-1e308])))
+    large = value_difference.measure_difference(
+        tensor_sample(numpy.float64([1e308])), tensor_sample(numpy.float64([-1e308]))
+    )
     assert large["absolute"] == numpy.finfo(float).max
-    assert value_difference.measure_difference(value(numpy.zeros((0, 3))), value(numpy.zeros((0, 3))))["differing"] == 0
-    assert value_difference.measure_difference(value(numpy.zeros(2)), value(numpy.zeros(3)))["shapes"] == [[2], [3]]
+    assert (
+        value_difference.measure_difference(tensor_sample(numpy.zeros((0, 3))), tensor_sample(numpy.zeros((0, 3))))[
+            "differing"
+        ]
+        == 0
+    )
+    assert value_difference.measure_difference(tensor_sample(numpy.zeros(2)), tensor_sample(numpy.zeros(3)))[
+        "shapes"
+    ] == [[2], [3]]
     payload = numpy.uint32([0x7FC00000, 0x7FC00001]).view(numpy.float32)
-    assert value_difference.measure_difference(value(payload[:1]), value(payload[1:]))["differing"] == 1
+    assert value_difference.measure_difference(tensor_sample(payload[:1]), tensor_sample(payload[1:]))["differing"] == 1
     json.dumps([zero, large], allow_nan=False)
 
 
@@ -134,7 +148,7 @@ def test_odd_values() -> None:
         {"name": None},
     ],
 )
-def test_forged_values_are_damage(changes: dict[str, Any], tmp_path: Path) -> None:
+def test_a_forged_value_block_ends_the_trace(changes: dict[str, Any], tmp_path: Path) -> None:
     """A head that no recorder writes ends the trace there, without an exception or a long computation."""
     head = {"kind": "op", "name": "x", "key": 0, "order": 0, "role": "path", "step": 0, "occurrence": 0,
             "dtype": "float32", "shape": [2, 2], "stride": 1, "nan": 0, "inf": 0, "first": None}  # fmt: skip
@@ -149,7 +163,7 @@ def test_forged_values_are_damage(changes: dict[str, Any], tmp_path: Path) -> No
     assert "damaged" in str(reader.damage)
 
 
-def test_a_value_of_what_was_not_defined_is_damage(tmp_path: Path) -> None:
+def test_a_value_of_an_undefined_op_ends_the_trace(tmp_path: Path) -> None:
     builder = TraceBuilder(tmp_path / "forged.tfdt")
     builder.op("x")
     builder.value(numpy.float32(1), key=1, name="x")
@@ -157,7 +171,7 @@ def test_a_value_of_what_was_not_defined_is_damage(tmp_path: Path) -> None:
     assert [kind for kind, _ in reader] == ["definitions"]
 
 
-def test_the_way_to_the_loss_leads_through_the_next_step(compare: Compare) -> None:
+def test_the_path_to_the_loss_leads_through_the_next_step(compare: Compare) -> None:
     """The culprit is in the gradient: it changes a variable that the next step reads."""
 
     def build(builder: TraceBuilder, run: int) -> None:
@@ -176,7 +190,7 @@ def test_the_way_to_the_loss_leads_through_the_next_step(compare: Compare) -> No
         ("MeanGrad", "culprit"), ("ReadVariableOp", "path"), ("Mean", "loss")]  # fmt: skip
 
 
-def test_the_way_leads_out_of_a_function(compare: Compare) -> None:
+def test_the_path_leads_out_of_a_function(compare: Compare) -> None:
     """A function body's output is the output of the op that calls it."""
 
     def build(builder: TraceBuilder, run: int) -> None:
@@ -189,7 +203,7 @@ def test_the_way_leads_out_of_a_function(compare: Compare) -> None:
     assert [tensor["op"] for tensor in compare(build).path_to_loss] == ["RandomUniform", "Mean"]
 
 
-def grown(builder: TraceBuilder, run: int) -> None:
+def write_growing_difference(builder: TraceBuilder, run: int) -> None:
     """Write a trace: the culprit at step 1, a loss and two weights that differ increasingly, NaN in run 1 at step 3."""
     noise = builder.op("noise", "RandomUniform", kind="random")
     for step in range(4):
@@ -202,8 +216,8 @@ def grown(builder: TraceBuilder, run: int) -> None:
             builder.value(numpy.float64([1 + difference, numpy.nan if bad == 3 else 0]), step, kind="weight", name=name)
 
 
-def test_how_the_difference_grows(compare: Compare) -> None:
-    diff = compare(grown).values
+def test_the_growth_of_the_difference_is_reported(compare: Compare) -> None:
+    diff = compare(write_growing_difference).values
     assert diff is not None
     (noise,) = diff["tensors"]
     assert (noise["step"], noise["absolute"], noise["differing"], noise["role"]) == (1, 1.0, 1, "culprit")
@@ -217,8 +231,8 @@ def test_how_the_difference_grows(compare: Compare) -> None:
     json.dumps(diff, allow_nan=False)
 
 
-def test_values_in_words(compare: Compare) -> None:
-    lines = text.diff_text(compare(grown))
+def test_values_are_described_in_text(compare: Compare) -> None:
+    lines = text.diff_text(compare(write_growing_difference))
     for line in (
         "By how much:",
         "culprit  RandomUniform at step 1: 1 of 2 elements differ, by at most 1 (8,388,608 ulps, relative 0.5)",
@@ -228,7 +242,7 @@ def test_values_in_words(compare: Compare) -> None:
         assert line in lines
 
 
-def test_runs_without_values_say_nothing_of_them(compare: Compare) -> None:
+def test_runs_without_values_have_no_values_in_the_report(compare: Compare) -> None:
     diff = compare(lambda builder, run: builder.record(builder.op("noise", "RandomUniform", kind="random"), run))
     assert diff.values is None
     assert value_text.report_lines(diff.values) == []
@@ -247,7 +261,7 @@ SEEN = {
 
 @pytest.mark.tensorflow
 @pytest.mark.parametrize("environment", SEEN)
-def test_values_of_real_runs(forks: Callable[[str], Forks], environment: str, tmp_path: Path) -> None:
+def test_values_of_real_runs_are_recorded(forks: Callable[[str], Forks], environment: str, tmp_path: Path) -> None:
     """Values of the culprit's outputs, of what they change, of the loss, and of the weights in each step."""
     for program, op, length in SEEN[environment]:
         folders = [tmp_path / program / name for name in "ABCD"]
@@ -274,7 +288,7 @@ def test_values_of_real_runs(forks: Callable[[str], Forks], environment: str, tm
 
 @pytest.mark.tensorflow
 @pytest.mark.parametrize("environment", SEEN)
-def test_values_change_nothing(forks: Callable[[str], Forks], environment: str, tmp_path: Path) -> None:
+def test_recording_values_changes_no_result(forks: Callable[[str], Forks], environment: str, tmp_path: Path) -> None:
     """A clean program that stores every requested tensor ends with the weights of an untraced run."""
     program = HERE / "programs" / ("clean_session.py" if environment == "tf1.14" else "clean_cnn.py")
     plain, with_values = tmp_path / "plain", tmp_path / "kept"

@@ -14,7 +14,7 @@ from tfdeterminism.seeds import check_seed
 TRACE = "tfdeterminism.trace"
 
 
-def bare(checkout: Project, *arguments: str) -> subprocess.CompletedProcess[str]:
+def run_without_packages(checkout: Project, *arguments: str) -> subprocess.CompletedProcess[str]:
     """Run a module in a Python without packages."""
     command = [sys.executable, "-S", "-m", *arguments]
     environ = {"PATH": "/usr/bin:/bin", "PYTHONPATH": str(checkout.runtime), "PYTHONDONTWRITEBYTECODE": "1"}
@@ -23,13 +23,13 @@ def bare(checkout: Project, *arguments: str) -> subprocess.CompletedProcess[str]
 
 @pytest.mark.parametrize("command", ["", "run", "diff", "locate", "replay"])
 def test_help_needs_no_package(checkout: Project, command: str) -> None:
-    done = bare(checkout, TRACE, *command.split(), "--help")
+    done = run_without_packages(checkout, TRACE, *command.split(), "--help")
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.startswith(f"usage: python -m {TRACE} {command}")
 
 
 def test_the_probe_helps_without_a_package(checkout: Project) -> None:
-    assert bare(checkout, "tfdet_probe", "--help").returncode == 0
+    assert run_without_packages(checkout, "tfdet_probe", "--help").returncode == 0
 
 
 @pytest.mark.parametrize(
@@ -53,12 +53,12 @@ def test_the_probe_helps_without_a_package(checkout: Project) -> None:
 def test_wrong_usage_is_reported_without_a_package(
     checkout: Project, arguments: list[str], code: int, message: str
 ) -> None:
-    done = bare(checkout, *arguments)
+    done = run_without_packages(checkout, *arguments)
     assert (done.returncode, message in done.stderr, "Traceback" in done.stderr) == (code, True, False), done.stderr
 
 
 @pytest.mark.parametrize("kind", [int, *(getattr(numpy, f"{sign}int{bits}") for sign in ("", "u") for bits in (8, 64))])
-def test_a_seed_is_an_int_of_any_kind(kind: type) -> None:
+def test_a_seed_may_be_any_integer_type(kind: type) -> None:
     seed = check_seed(kind(3))
     assert (seed, type(seed)) == (3, int)
 
@@ -71,6 +71,6 @@ def test_a_seed_is_an_int_of_any_kind(kind: type) -> None:
         (numpy.int64(-1), ValueError), (2**32, ValueError), (numpy.uint64(2**32), ValueError),
     ],
 )  # fmt: skip
-def test_what_is_no_seed_is_refused_in_words(seed: object, error: type[Exception]) -> None:
+def test_an_invalid_seed_is_refused(seed: object, error: type[Exception]) -> None:
     with pytest.raises(error, match="a seed is"):
         check_seed(seed)

@@ -25,22 +25,26 @@ PAGE = (ROOT / "docs" / "how-to" / "test-a-model-in-ci.md").read_text("utf-8")
 FAILURE = re.findall(r"^```\n(training under .*?)^```", PAGE, re.M | re.S)[0].splitlines()
 
 
-def block(words: str) -> str:
+def guide_block(words: str) -> str:
+    """Return the page's block that begins with these words after the backticks."""
     (text,) = re.findall(rf"^```{re.escape(words)}\n(.*?)^```", PAGE, re.M | re.S)
     return str(text)
 
 
 def workflow() -> dict[str, Any]:
-    content: dict[str, Any] = yaml.safe_load(block("yaml file=.github/workflows/determinism.yml"))
+    """Return the page's workflow, parsed."""
+    content: dict[str, Any] = yaml.safe_load(guide_block("yaml file=.github/workflows/determinism.yml"))
     return content
 
 
 def steps() -> list[str]:
+    """Return the commands of the workflow's steps."""
     return [step["run"] for step in workflow()["jobs"]["determinism"]["steps"] if "run" in step]
 
 
 @pytest.fixture
 def repository(tmp_path: Path) -> Path:
+    """Write the files that the page shows; return the folder."""
     guides.write_files(PAGE, tmp_path)
     return tmp_path
 
@@ -63,6 +67,7 @@ def test_a_failure_names_the_op_its_line_and_the_schedule(repository: Path) -> N
 
 
 def shell(command: str, folder: Path, **environ: str) -> subprocess.CompletedProcess[str]:
+    """Run a line of bash in the folder."""
     given = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "TFDET_ROOT")}
     return subprocess.run(
         ["bash", "-e", "-c", command], cwd=folder, env={**given, **environ}, capture_output=True, text=True
@@ -94,4 +99,4 @@ def fix(model: Path) -> None:
     """Apply the page's fix: the lines at the beginning of `train`, and the import."""
     text, docstring = model.read_text("utf-8"), '    """The weights after a few steps."""\n'
     assert text.count(docstring) == 1
-    model.write_text("import os\n" + text.replace(docstring, docstring + block("python fix")), "utf-8")
+    model.write_text("import os\n" + text.replace(docstring, docstring + guide_block("python fix")), "utf-8")

@@ -16,6 +16,7 @@ from tfdet.engines.venv import VenvEngine
 from tfdet.matrix.load import load_matrix
 
 PROGRAM = Path(__file__).with_name("vgpu_training_checks.py")
+# {network: calls of vendor libraries that it makes}
 CLOSED = {
     "dense": {"cublasSgemm_v2"},
     "convolutions": {
@@ -31,7 +32,8 @@ CLOSED = {
 }
 
 
-def run(checkout: Project, kind: str, *, cpu_fallbacks: bool) -> subprocess.CompletedProcess[str]:
+def run_training(checkout: Project, kind: str, *, cpu_fallbacks: bool) -> subprocess.CompletedProcess[str]:
+    """Train that kind of network on the virtual GPU in TensorFlow 2.0's GPU build."""
     try:
         python = VenvEngine(checkout).interpreter(
             "tf2.0", load_matrix(checkout.matrix).environment("tf2.0"), "gpu", without_vendor_libraries=True
@@ -45,8 +47,8 @@ def run(checkout: Project, kind: str, *, cpu_fallbacks: bool) -> subprocess.Comp
 
 
 @pytest.mark.parametrize("kind", CLOSED)
-def test_training_comes_to_what_it_does_on_the_cpu(checkout: Project, kind: str) -> None:
-    done = run(checkout, kind, cpu_fallbacks=True)
+def test_training_gives_the_result_of_the_cpu(checkout: Project, kind: str) -> None:
+    done = run_training(checkout, kind, cpu_fallbacks=True)
     assert done.returncode == 0, done.stderr[-3000:]
     assert json.loads(done.stdout)[kind] < 1e-5
     calls = {line.split()[1] for line in done.stderr.splitlines() if "is computed by a CPU fallback" in line}
@@ -54,7 +56,7 @@ def test_training_comes_to_what_it_does_on_the_cpu(checkout: Project, kind: str)
     assert "not on the virtual GPU" not in done.stderr
 
 
-def test_without_cpu_fallbacks_the_program_is_told_what_is_missing(checkout: Project) -> None:
-    done = run(checkout, "dense", cpu_fallbacks=False)
+def test_without_cpu_fallbacks_the_missing_call_is_named(checkout: Project) -> None:
+    done = run_training(checkout, "dense", cpu_fallbacks=False)
     assert done.returncode == 1
     assert "NotImplementedError: cublasSgemm_v2 is not on the virtual GPU" in done.stderr

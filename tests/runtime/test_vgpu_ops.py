@@ -25,7 +25,8 @@ with tensorflow.device("/GPU:0"):
 SUM = ["--source", "unsorted-segment-sum", "--solution", "ED"]
 
 
-def run(out: Path, *arguments: str, key: str = "tf2.0") -> list[dict[str, Any]]:
+def run_suite(out: Path, *arguments: str, key: str = "tf2.0") -> list[dict[str, Any]]:
+    """Run `tfdet run` on the virtual GPU; return the records."""
     command = [sys.executable, "-m", "tfdet", "run", key, "--device", "vgpu", "--out", str(out), *arguments]
     done = subprocess.run(command, capture_output=True, text=True, timeout=1200)
     assert done.returncode == 0, done.stderr[-3000:]
@@ -42,10 +43,10 @@ def program_command(key: str, folder: Path, text: str) -> list[str]:
 
 
 @weekly.on_day(3)
-def test_an_op_differs_by_itself_and_not_under_its_solution(tmp_path: Path) -> None:
+def test_an_op_differs_without_its_solution_and_not_with_it(tmp_path: Path) -> None:
     """Kernels of TensorFlow 2.0; a second run gives the same two results."""
     often = ["--repeats", "5", "--processes", "1"]
-    first = run(tmp_path / "first.jsonl", *SUM, *often)
+    first = run_suite(tmp_path / "first.jsonl", *SUM, *often)
     assert {record["device"]["model"] for record in first} == {"vgpu-sm70"}
     assert {device for record in first for device in record["ran_on"]} == {"GPU:0"}
     observations = {(record["solution"], record["observation"]) for record in first}
@@ -55,22 +56,22 @@ def test_an_op_differs_by_itself_and_not_under_its_solution(tmp_path: Path) -> N
     assert all(
         set(schedules) <= {"reverse", "random:2", "adversary:3", "random:4", "adversary:5"} for schedules in schedules
     )
-    repeated = run(tmp_path / "again.jsonl", *SUM, *often)
+    repeated = run_suite(tmp_path / "again.jsonl", *SUM, *often)
     assert [record["digests"] for record in repeated] == [record["digests"] for record in first]
 
 
 def test_pytorch_runs_its_machine_code_and_a_record_says_so(tmp_path: Path) -> None:
     chosen = ["--source", "torch-index-add", "--case", "large-index-add-eager", "--repeats", "2", "--processes", "1"]
-    records = run(tmp_path / "records.jsonl", *chosen, "--solution", "none", "--solution", "UDA", key="torch2.14")
+    records = run_suite(tmp_path / "records.jsonl", *chosen, "--solution", "none", "--solution", "UDA", key="torch2.14")
     observations = {(record["solution"], record["observation"]) for record in records}
     assert observations == {("none", "differs"), ("UDA", "equal")}
     assert {tuple(record["device"]["details"]["code"]) for record in records} == {("sass",)}
 
 
-def test_what_pytorch_compiles_while_it_runs_is_run(tmp_path: Path) -> None:
+def test_kernels_compiled_by_pytorch_at_run_time_are_run(tmp_path: Path) -> None:
     chosen = ["--source", "torch-prod", "--source", "torch-erfinv", "--case", "samples-forward-eager"]
     short = ["--solution", "none", "--repeats", "2", "--processes", "1"]
-    records = run(tmp_path / "records.jsonl", *chosen, *short, key="torch2.14")
+    records = run_suite(tmp_path / "records.jsonl", *chosen, *short, key="torch2.14")
     assert {(record["source"], record["observation"]) for record in records} == {
         ("torch-prod", "equal"), ("torch-erfinv", "equal")}  # fmt: skip
 
@@ -159,6 +160,7 @@ for layer in *recurrent, torch.nn.TransformerEncoderLayer(16, 2, 32, dropout=0.0
 
 
 def run_on_vgpu(tmp_path: Path, program: str, **variables: str) -> str:
+    """Run a PyTorch program on the virtual GPU; return what it prints."""
     command = program_command("torch2.14", tmp_path, program)
     library = subprocess.run(
         [sys.executable, str(find_project().vgpu / "build.py")], check=True, capture_output=True, text=True
@@ -187,7 +189,7 @@ def test_pytorch_trains_whole_networks(tmp_path: Path, fallbacks: str) -> None:
 
 def test_ops_are_proved_or_have_a_reason(tmp_path: Path) -> None:
     chosen = ["--prove", "--source", "reduce-sum", "--source", "segment-sum", "--solution", "none"]
-    records = run(tmp_path / "records.jsonl", *chosen, "--case", "*-eager")
+    records = run_suite(tmp_path / "records.jsonl", *chosen, "--case", "*-eager")
     assert {(record["repeats"], record["relaunches"]) for record in records} == {(1, 1)}
     by_source: dict[str, list[dict[str, Any]]] = {}
     for record in records:
@@ -199,31 +201,29 @@ def test_ops_are_proved_or_have_a_reason(tmp_path: Path) -> None:
         reasons = {why["reason"] for kernel in proof["kernels"] for why in kernel["reasons"]}
         assert reasons
         assert reasons <= {"rounding", "race"}
-    repeated = run(tmp_path / "records.jsonl", *chosen, "--case", "*-eager")
+    repeated = run_suite(tmp_path / "records.jsonl", *chosen, "--case", "*-eager")
     assert repeated == records, "what was proved is not proved again"
 
 
 def test_a_replaced_product_has_its_kernels_within_a_function(tmp_path: Path) -> None:
     """TensorFlow's optimizer adds BroadcastTo, which old GPU builds lack for 64-bit integers."""
     chosen = ["--source", "unsorted-segment-prod", "--solution", "ED", "--repeats", "3", "--processes", "1"]
-    records = run(tmp_path / "records.jsonl", *chosen)
+    records = run_suite(tmp_path / "records.jsonl", *chosen)
     observations = {(record["solution"], record["observation"]) for record in records}
     assert observations == {("none", "differs"), ("ED", "equal")}
 
 
-def test_what_a_closed_library_would_compute_is_unsupported_by_its_name(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_call_of_a_vendor_library_is_unsupported_and_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """CPU fallbacks are never used for evidence, even if the shell enables them."""
     monkeypatch.setenv("VGPU_CPU_FALLBACKS", "all")
     chosen = ["--source", "cudnn-max-pool-backprop", "--solution", "none", "--repeats", "1", "--processes", "1"]
-    records = run(tmp_path / "records.jsonl", *chosen)
+    records = run_suite(tmp_path / "records.jsonl", *chosen)
     assert {record["observation"] for record in records} == {"unsupported"}
     assert all("cudnnPoolingForward" in record["error"]["message"] for record in records)
 
 
 @weekly.ONLY  # test_minimize_schedule.py is shorter
-def test_a_difference_comes_down_to_two_atomics(tmp_path: Path) -> None:
+def test_a_difference_is_minimized_to_two_atomics(tmp_path: Path) -> None:
     """Each warp has one addend of a column: exchanging two warps' atomics changes the result."""
     searched = program_command("tf2.0", tmp_path, PROGRAM)
     command = [sys.executable, str(find_project().vgpu / "minimize_schedule.py"), "--", *searched]

@@ -41,6 +41,7 @@ TRAINED = ("tf1.14-python3.6", "tf1.15", "tf2.0", "tf2.4", "tf2.8", "tf2.15", "t
 
 @pytest.fixture(scope="session")
 def wheel(checkout: Project, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Build the wheel of tfdeterminism; return its path."""
     return build(checkout.runtime, tmp_path_factory.mktemp("dist"))
 
 
@@ -72,7 +73,7 @@ def python_of(checkout: Project, tf_python: Callable[[str], Path]) -> Callable[[
     return interpreter
 
 
-def test_what_is_in_the_wheel(checkout: Project, wheel: Path) -> None:
+def test_the_wheel_contains_only_the_package(checkout: Project, wheel: Path) -> None:
     version = (checkout.runtime / "tfdeterminism" / "version.py").read_text().split('"')[-2]
     assert wheel.name == f"tfdeterminism-{version}-py3-none-any.whl"
     with zipfile.ZipFile(wheel) as content:
@@ -135,7 +136,7 @@ def test_a_published_wheel_names_the_repository_that_published_it(
         ("recipe", "."),
     ],
 )
-def test_what_documents_say_of_installing_it_is_true(
+def test_documented_install_commands_work(
     checkout: Project, wheel: Path, tmp_path: Path, document: str, folder: str
 ) -> None:
     """Each command is run unchanged in a fresh environment without a package index."""
@@ -169,7 +170,7 @@ def test_what_documents_say_of_installing_it_is_true(
     assert version == wheel.name.split("-")[1] and path.startswith(str(venv))
 
 
-def test_nobody_is_told_to_install_the_predecessor(checkout: Project) -> None:
+def test_no_document_advises_to_install_the_predecessor(checkout: Project) -> None:
     """pip installs an empty package of that name."""
     texts = [*checkout.root.glob("*.md"), *checkout.root.glob("docs/**/*.md"), *checkout.runtime.rglob("*.md")]
     texts += [*checkout.runtime.rglob("*.py"), *(checkout.root / "src").rglob("*.py")]
@@ -183,7 +184,7 @@ def test_nobody_is_told_to_install_the_predecessor(checkout: Project) -> None:
 
 
 @pytest.mark.parametrize("version", ["3.7", "3.13"])
-def test_it_installs_alone_and_says_what_it_lacks(wheel: Path, version: str, tmp_path: Path) -> None:
+def test_the_wheel_installs_alone_and_reports_missing_tensorflow(wheel: Path, version: str, tmp_path: Path) -> None:
     """The environment has nothing but the pip of its Python."""
     python = find_python(version)
     if python is None:
@@ -205,7 +206,9 @@ def test_it_installs_alone_and_says_what_it_lacks(wheel: Path, version: str, tmp
 
 @pytest.mark.tensorflow
 @pytest.mark.parametrize("key", weekly.todays(["tf1.14-python3.6", "tf2.0", "tf2.21"], of=TRAINED))
-def test_it_installs_and_trains(wheel: Path, python_of: Callable[[str], Path], key: str, tmp_path: Path) -> None:
+def test_the_installed_wheel_trains_deterministically(
+    wheel: Path, python_of: Callable[[str], Path], key: str, tmp_path: Path
+) -> None:
     python = python_of(key)
     pip = subprocess.run([python, "-c", BUNDLED_PIP], check=True, capture_output=True, text=True).stdout.strip()
     if "python3.6" in key:

@@ -31,6 +31,7 @@ class TraceBuilder:
         self._next = 0
 
     def op(self, node: str, op: str = "MatMul", inputs: tuple[int, ...] = (), **fields: Any) -> int:
+        """Define an op; return its key. node: its name; inputs: keys of ops; fields: other fields of a definition."""
         fields.setdefault("function", "train_step")
         fields.setdefault("device", "/device:CPU:0")
         fields.setdefault("file", "train.py")
@@ -48,6 +49,7 @@ class TraceBuilder:
         return self.op(f"{op}@{location}", op, inputs, function="", **fields)
 
     def record(self, key: int, value: object, step: int = 0) -> None:
+        """Record one output of the op."""
         row = numpy.zeros(1, trace_format.RECORD_DTYPE)
         row["digest"], row["key"], row["step"] = zlib.crc32(repr(value).encode()), key, step
         row["occurrence"] = self._seen[key]
@@ -76,10 +78,12 @@ class TraceBuilder:
         self._writer.source({file: {str(number): line for number, line in lines.items()}})
 
     def end(self, **fields: Any) -> Path:
+        """Write the end of a run that ended well, with these fields changed; return the path."""
         self._writer.end(**{"clean": True, "exit": 0, "weights": "00", "variables": {}, "steps": 1, "error": None,
                             **fields})  # fmt: skip
         return self.killed()
 
     def killed(self) -> Path:
+        """Close the file as a killed run leaves it, without an end; return the path."""
         self._writer.close()
         return self.path
