@@ -767,6 +767,31 @@ print(open("/proc/sys/kernel/random/uuid").read())
 """
 
 
+def test_each_run_reads_the_file_that_was_redirected(tmp_path: Path) -> None:
+    """From its position on: what was read before is not read again."""
+    program = write_program(tmp_path, main="import sys\nassert sys.stdin.read() == '1\\n2\\n'\nprint(hash('a'))")
+    numbers = tmp_path / "numbers"
+    numbers.write_text("taken\n1\n2\n")
+    with numbers.open("rb", buffering=0) as redirected:
+        redirected.seek(len("taken\n"))
+        words = command("--json", "--", "main.py")
+        ran = subprocess.run(words, cwd=program, env=environ(), capture_output=True, text=True, stdin=redirected)
+        assert redirected.tell() == len("taken\n"), "a shell's loop over the lines would end"
+    assert (ran.returncode, places_of(json.loads(ran.stdout))) == (1, [("hash-seed", "main.py", 3)])
+
+
+def test_no_run_waits_for_a_pipe(tmp_path: Path) -> None:
+    program = write_program(tmp_path, main="import sys\nassert sys.stdin.read() == ''\nprint(hash('a'))")
+    read_end, write_end = os.pipe()
+    try:
+        words = command("--json", "--", "main.py")
+        ran = subprocess.run(words, cwd=program, env=environ(), capture_output=True, text=True, stdin=read_end)
+    finally:
+        os.close(read_end)
+        os.close(write_end)
+    assert (ran.returncode, places_of(json.loads(ran.stdout))) == (1, [("hash-seed", "main.py", 3)])
+
+
 def test_timers_are_noted(tmp_path: Path) -> None:
     _, output = located(write_program(tmp_path, main=TIMERS))
     assert output["interventions"]["noted"] == [

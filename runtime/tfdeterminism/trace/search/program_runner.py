@@ -6,6 +6,7 @@ import json
 import os
 import re
 import signal
+import stat
 import subprocess
 import sys
 
@@ -55,9 +56,9 @@ class ProgramRunner(object):
         in the child before it becomes the program; limit: seconds after which the program is ended, None for no limit.
         """
         command = [sys.executable, "-m", errors.MODULE, "run"] + options + ["--"] + self._program
-        with _new_file(self._log) as output:
+        with _new_file(self._log) as output, _open_input() as standard_input:
             environ = _merged_environ(dict(self._extra_environment, **(environment or {})))
-            child = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL,
+            child = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT, stdin=standard_input,
                                      env=environ, cwd=self._cwd, preexec_fn=prepare)
             with _terminating(child):
                 code = _wait(child, limit)
@@ -103,6 +104,21 @@ def _new_file(path):
     with contextlib.suppress(FileNotFoundError):
         os.remove(path)
     return io.open(path, "wb")
+
+
+def _open_input():
+    """Open the file that the user redirected to standard input, from its position on; a pipe or terminal is not read.
+
+    Each run opens it anew, so that all get the same.
+    """
+    try:
+        if stat.S_ISREG(os.fstat(0).st_mode):
+            redirected = io.open("/dev/fd/0", "rb", buffering=0)
+            redirected.seek(os.lseek(0, 0, os.SEEK_CUR))
+            return redirected
+    except OSError:
+        pass
+    return io.open(os.devnull, "rb")
 
 
 def _merged_environ(environment):
