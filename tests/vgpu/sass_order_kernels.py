@@ -32,6 +32,11 @@ EIGHT = f"{OWN} add.u32 %r1, %t, 1;" + "".join(
 )
 # ptxas branches around so many instructions, and lets lanes reconverge behind them.
 ARITHMETIC = "".join(f"mad.lo.u32 %r1, %r1, %r1, {2 * k + 1}; xor.b32 %r1, %r1, %i;" for k in range(12))
+# Lanes below 20 vote in a loop that they leave one by one, each vote among those that are left; INSIDE follows a vote.
+VOTES = f"""{OWN} mov.u32 %r4, 0; mov.u32 %r3, %t; setp.ge.u32 %p1, %t, 20; vote.sync.ballot.b32 %r2, !%p1, -1;
+@%p1 bra END; NEXT: and.b32 %r1, %r3, 5; setp.eq.u32 %p2, %r1, 4; vote.sync.ballot.b32 %r1, %p2, %r2; INSIDE
+popc.b32 %r1, %r1; add.u32 %r4, %r4, %r1; add.u32 %r3, %r3, 16; setp.lt.u32 %p2, %r3, 80;
+vote.sync.ballot.b32 %r2, %p2, %r2; @%p2 bra NEXT; END: bar.warp.sync -1; st.global.u32 [%l1], %r4;"""
 LEADER = "setp.ne.u32 %p1, %t, 0; @%p1 exit; st.global.u32 [%l1], %r1;"
 # name: body, grid, block, the rule; beside the kernels of test_order.py
 INDEPENDENT = {
@@ -59,6 +64,10 @@ INDEPENDENT = {
         f"{P0} mov.u64 %l1, word; mov.b64 %l2, 0d7FF8000000000001; st.volatile.shared.u64 [%l1], %l2;"
         "mov.b64 %l3, 0d3FF8000000000000; atom.shared.add.f64 %l4, [%l1], %l3; st.global.u64 [%l0], %l4;",
         1, 1, None),
+    "votes of those that are left in a loop": (VOTES.replace("INSIDE", ""), 2, 32, None),
+    "a reduction of the lanes of a branch": (
+        f"{PARTED} {LOOP.replace('NAME', 'A')} bra END; LOW: {LOOP.replace('NAME', 'B')} and.b32 %r1, %t, 3;"
+        "redux.sync.or.b32 %r2, %r1, 0xffff; END: st.global.u32 [%l1], %r2;", 1, 32, None),
     "a vote of all": (f"{OWN} setp.lt.u32 %p1, %t, 5; vote.sync.ballot.b32 %r1, %p1, -1;"
                       "st.global.u32 [%l1], %r1;", 2, 32, None),
 }  # fmt: skip
@@ -72,6 +81,13 @@ DEPENDENT = {
     "who is active in a branch": (f"{OWN} setp.lt.u32 %p1, %t, 16; mov.u32 %r1, 0; @%p1 bra LOW; "
                                   f"{LOOP.replace('NAME', 'A')} bra END; LOW: {LOOP.replace('NAME', 'B')}"
                                   "activemask.b32 %r1; END: st.global.u32 [%l1], %r1;", 1, 32, "active_lanes"),
+    "who is active under a guard after a vote": (
+        VOTES.replace("INSIDE", "@!%p2 bra SKIP; activemask.b32 %r1; st.volatile.global.u32 [%l1+512], %r1; SKIP:"),
+        2, 32, "active_lanes"),
+    "who is active in a branch after a reduction": (
+        f"{PARTED} {LOOP.replace('NAME', 'A')} bra END; LOW: and.b32 %r1, %t, 3; redux.sync.or.b32 %r2, %r1, 0xffff;"
+        f"setp.ne.u32 %p1, %r1, 1; @%p1 bra END; {LOOP.replace('NAME', 'B')} activemask.b32 %r2;"
+        "END: st.global.u32 [%l1], %r2;", 1, 32, "active_lanes"),
     "a lane that takes no part": (f"setp.gt.u32 %p1, %t, 20; @%p1 exit; {SHUFFLE.replace('1, 31', '16, 31')}"
                                   .replace("MASK", "-1"), 1, 32, "inactive_lane"),
     "an unspecified sum": (f"{EIGHT} st.global.u32 [%l1], %r1;", 2, 8, "inactive_lane"),

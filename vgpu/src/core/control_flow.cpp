@@ -57,8 +57,9 @@ Step ControlFlow::branch_on_divergence(Warp& warp, uint32_t group, const Instruc
     const bool is_converged = (named_lanes & warp.convergence.live & ~warp.groups[group].mask) == 0;
     const uint32_t lanes_converged = warp.convergence.lanes_converged_with(mask),
                    expected_lanes = (named_lanes & warp.convergence.live) | mask;
-    if (context_.observer && ((expected_lanes & ~lanes_converged) || (named_lanes & warp.convergence.exited_diverged)))
-      context_.observer->on_schedule_source(i, ScheduleSource::ActiveLanes);
+    const bool is_certain = !(expected_lanes & ~lanes_converged) && !(named_lanes & warp.convergence.exited_diverged);
+    if (context_.observer && !is_certain) context_.observer->on_schedule_source(i, ScheduleSource::ActiveLanes);
+    if (is_certain && (named_lanes & warp.convergence.live) == lanes_converged) warp.convergence.confirm(lanes_converged);
     if (is_converged != (i.variant == kIfConverged)) mask = 0;
   }
   return branch(warp, group, mask, static_cast<uint32_t>(i.imm));

@@ -4,11 +4,12 @@
 namespace vgpu {
 
 void Convergence::reset(uint32_t lanes) {
-  live = lanes, exited_diverged = 0;
+  live = lanes, exited_diverged = confirmed = 0;
   for (uint32_t& mask : converged) mask = lanes;
 }
 
 void Convergence::diverge(uint32_t lanes) {
+  for_each_lane(lanes & confirmed, [=](uint32_t l) { confirmed &= converged[l] & ~lanes ? ~converged[l] : kFullMask; });
   VGPU_INDEPENDENT
   for (uint32_t l = 0; l < kWarpSize; l++) converged[l] &= lanes >> l & 1 ? lanes : ~lanes;
 }

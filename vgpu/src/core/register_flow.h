@@ -34,9 +34,13 @@ class RegisterFlows {
     const Entry& entry = entries_[instruction];
     for (uint32_t k = 0; k < entry.reads; k++) f(registers_[entry.first + k]);
   }
-  template <class F> void for_each_write(size_t instruction, F f) const {
+  uint32_t writes(size_t instruction) const { return entries_[instruction].writes; }
+  uint32_t write(size_t instruction, uint32_t k) const {
     const Entry& entry = entries_[instruction];
-    for (uint32_t k = 0; k < entry.writes; k++) f(registers_[entry.first + entry.reads + k]);
+    return registers_[entry.first + entry.reads + k];
+  }
+  template <class F> void for_each_write(size_t instruction, F f) const {
+    for (uint32_t k = 0; k < writes(instruction); k++) f(write(instruction, k));
   }
 
  private:

@@ -123,6 +123,7 @@ Step Block::synchronize_warp(Warp& warp, uint32_t group, const Instruction& i, u
   if (i.execute) i.execute(context_, i);
   else on_warp_sync(lanes);
   warp.convergence.reconverge(lanes);
+  if (!i.execute) warp.convergence.confirm(lanes);
   if (context_.observer && context_.convergence) context_.observer->on_convergence(context_);
   warp.groups[group].pc = pc + 1;
   warp.recheck_warp_syncs();

@@ -79,18 +79,13 @@ bool UnspecifiedRegisters::load(const DecodedFunction& function, const Instructi
                                 uint32_t bytes) {
   constexpr uint32_t kRegisterBytes = 4;
   if (function.flows.empty()) return false;
+  const size_t index = static_cast<size_t>(&i - function.code.data());
   const uint32_t first = offset / kRegisterBytes, last = (offset + bytes - 1) / kRegisterBytes;
-  uint32_t number = 0, found = 0;
-  const auto visit = [&](auto act) {
-    number = 0;
-    function.flows.for_each_write(static_cast<size_t>(&i - function.code.data()), [&](uint32_t written) {
-      if (number >= first && number <= last) act(written);
-      number++;
-    });
-  };
-  visit([&](uint32_t) { found++; });
-  if (found != last - first + 1) return false;
-  visit([&](uint32_t written) { set_lanes(written, lanes_of(written) | 1u << lane); });
+  if (last >= function.flows.writes(index)) return false;
+  for (uint32_t k = first; k <= last; k++) {
+    const uint32_t written = function.flows.write(index, k);
+    set_lanes(written, lanes_of(written) | 1u << lane);
+  }
   origin_ = {Origin::Load, i.line};
   return true;
 }

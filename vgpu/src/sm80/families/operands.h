@@ -33,9 +33,12 @@ inline void notify_schedule_source(const WarpContext& warp, const Instruction& i
   if (warp.observer) warp.observer->on_schedule_source(i, source);
 }
 
-// Notifies the observer if the set of active lanes may depend on the schedule: if not all live lanes are converged.
-inline void check_full_convergence(const WarpContext& warp, const Instruction& i) {
-  if (!warp.convergence->is_fully_converged(static_cast<uint32_t>(__builtin_ctz(warp.active_mask))))
+// Notifies the observer if the set of active lanes may depend on the schedule: if these are not all live lanes, and the program has
+// not made sure that they are converged.
+inline void check_convergence(const WarpContext& warp, const Instruction& i) {
+  const Convergence& convergence = *warp.convergence;
+  const uint32_t active = warp.active_mask;
+  if (!convergence.is_fully_converged(static_cast<uint32_t>(__builtin_ctz(active))) && !convergence.is_confirmed_set(active))
     notify_schedule_source(warp, i, ScheduleSource::ActiveLanes);
 }
 

@@ -49,7 +49,7 @@ void shuffle(WarpContext& warp, const Instruction& i) {
 enum class Vote : uint8_t { All, Any, Equal };
 
 void vote(WarpContext& warp, const Instruction& i) {
-  check_full_convergence(warp, i);
+  check_convergence(warp, i);
   const uint32_t votes = read_predicate(warp, i.e) & warp.active_mask;
   const Vote mode = static_cast<Vote>(i.variant);
   const bool all = votes == warp.active_mask, holds = mode == Vote::All   ? all
@@ -60,9 +60,12 @@ void vote(WarpContext& warp, const Instruction& i) {
 }
 
 template <class T, class F> void reduce(WarpContext& warp, const Instruction& i, F f) {
-  check_full_convergence(warp, i);
   const uint32_t* values = lane_words(warp, i.a);
   T reduced = static_cast<T>(values[__builtin_ctz(warp.active_mask)]);
+  // One value that all lanes have is the minimum, and, or of any of them, too.
+  const bool are_equal =
+      !(lanes_where([&](uint32_t l) { return values[l] != static_cast<uint32_t>(reduced); }) & warp.active_mask);
+  if (!are_equal || f(reduced, reduced) != reduced) check_convergence(warp, i);
   for (uint32_t remaining = warp.active_mask & (warp.active_mask - 1); remaining; remaining &= remaining - 1)
     reduced = f(reduced, static_cast<T>(values[__builtin_ctz(remaining)]));
   write_lane_words(warp, i.d, [=](uint32_t) { return static_cast<uint32_t>(reduced); });
@@ -88,7 +91,7 @@ template <class T> void reduce_max(WarpContext& warp, const Instruction& i) {
 
 // Finds the lanes with the same value.  variant 1: match.all.
 template <bool kWide> void match(WarpContext& warp, const Instruction& i) {
-  check_full_convergence(warp, i);
+  check_convergence(warp, i);
   const uint32_t* a = lane_words(warp, i.a);
   const auto value = [=](uint32_t l) { return kWide ? pair_of(a, l) : a[l]; };
   uint32_t same[kWarpSize] = {}, all_equal = 0;
