@@ -26,6 +26,7 @@ _REASON_TEXTS = {
     "old_value": "the old value of an atomic is used",
     "rounding": "a sum of floats rounds, so its order shows",
     "uninitialized": "uninitialized memory is read",
+    "uninitialized_copy": "the host receives bytes that nothing has written",
     "stale_read": "a read through the non-coherent cache may miss what the launch writes",
     "fault": "the launch failed",
     "check_memory": "the check needs more memory than it may take",

@@ -10,6 +10,7 @@ const char* reason_name(Reason reason) {
     case Reason::OldValue: return "old_value";
     case Reason::Rounding: return "rounding";
     case Reason::Uninitialized: return "uninitialized";
+    case Reason::UninitializedCopy: return "uninitialized_copy";
     case Reason::StaleRead: return "stale_read";
     case Reason::Fault: return "fault";
     case Reason::Capacity: return "check_memory";

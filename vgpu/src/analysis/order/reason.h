@@ -12,6 +12,7 @@ enum class Reason : uint8_t {
   OldValue,     // an atomic's old value is used, or the success of a compare-and-swap decides
   Rounding,     // a float sum that is not exact
   Uninitialized,
+  UninitializedCopy,  // the host receives bytes that nothing has written
   StaleRead,
   Source,     // a value that the schedule decides (ScheduleSource)
   Fault,

@@ -3,6 +3,8 @@
 #include <cstring>
 
 #include "prover.h"
+#include "reason.h"
+#include "written_bytes.h"
 
 namespace vgpu {
 
@@ -14,6 +16,8 @@ void OrderProver::transfer_side(uint64_t side, const Transfer& transfer, const A
   const auto* source = reinterpret_cast<const uint8_t*>(transfer.from);
   LaneAccess access;
   access.kind = writes ? PhaseKind::Written : PhaseKind::Same;
+  // A copy in the device's memory copies the map of written bytes, too.
+  const bool is_to_host = !writes && !memory_.written_map(memory_.find(transfer.to));
   for (uint64_t offset = 0; offset < transfer.bytes;) {
     auto* const address = reinterpret_cast<uint8_t*>(side + offset);
     const uint8_t* value = transfer.value_bytes ? fill : source + offset;
@@ -21,6 +25,7 @@ void OrderProver::transfer_side(uint64_t side, const Transfer& transfer, const A
     const auto bytes = static_cast<uint32_t>(std::min(in_line, transfer.bytes - offset));
     ShadowLocation location;
     if (!find_global(address, location)) return;
+    if (is_to_host && !all_written(location.written, bytes)) on_unproved(Reason::UninitializedCopy, 0, 0);
     Accessor line_accessor = now;
     line_accessor.pattern = kOneThread;
     if (bytes < kLineBytes || !access_line(location, line_accessor, access, address, value))
