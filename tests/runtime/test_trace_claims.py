@@ -145,6 +145,22 @@ def test_a_rare_difference_is_not_reported_as_masked_by_tracing(tmp_path: Path) 
     assert re.search(r"1 of \d+ untraced runs ended otherwise than most, 0 of \d+ traced ones did", diff.verdict())
 
 
+@pytest.mark.parametrize(
+    ("untraced", "traced", "expected"),
+    [
+        ("ab", "aa", "1 of 2 untraced runs ended otherwise than most, 0 of 2 traced ones did"),
+        ("ab", "cdc", "2 untraced runs ended in 2 ways, 3 traced ones in 2"),
+        ("ab", "ab", "2 untraced runs ended in 2 ways, 2 traced ones in 2"),
+    ],
+)
+def test_most_runs_are_more_than_half(untraced: str, traced: str, expected: str) -> None:
+    ends = run_ends.RunEnds()
+    for level, digests in (("none", untraced), ("ops", traced)):
+        for digest in digests:
+            ends.add(level, digest)
+    assert ends.describe() == expected
+
+
 def test_masking_by_tracing_is_reported_with_a_bound(tmp_path: Path) -> None:
     diff = FakeUntracedRuns(tmp_path, lambda level, run: (f"{run:02x}" if level == "none" else "bb", [])).search()
     assert diff.masked_by_tracing

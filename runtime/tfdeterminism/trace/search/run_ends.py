@@ -23,7 +23,11 @@ class RunEnds(object):
 
     def distinct(self, traced):
         """Return the distinct digests of the runs with probes, or of those without."""
-        return {digest for level, digest in self._runs if (level != "none") == traced}
+        return set(self._digests(traced))
+
+    def _digests(self, traced):
+        """Return the digests of the runs with probes, or of those without."""
+        return [digest for level, digest in self._runs if (level != "none") == traced]
 
     def only_first_differs(self):
         """Return whether all runs but the first ended alike, and the first did not."""
@@ -31,11 +35,17 @@ class RunEnds(object):
         return len(digests) > 2 and digests[0] != digests[1] and len(set(digests[1:])) == 1
 
     def describe(self):
-        """Return a text such as "1 of 4 untraced runs ended otherwise than most, 0 of 10 traced ones did"."""
-        most = collections.Counter(digest for _, digest in self._runs).most_common(1)[0][0]
+        """Return a text such as "1 of 4 untraced runs ended otherwise than most, 0 of 10 traced ones did".
+
+        Where no end is that of most runs, it is "4 untraced runs ended in 3 ways, 10 traced ones in 9".
+        """
+        most, number = collections.Counter(digest for _, digest in self._runs).most_common(1)[0]
+        if 2 * number <= len(self._runs):
+            counts = [[len(runs), len(set(runs))] for runs in map(self._digests, (False, True))]
+            return "{} untraced runs ended in {} ways, {} traced ones in {}".format(*sum(counts, []))
         counts = []
         for traced in (False, True):
-            digests = [digest for level, digest in self._runs if (level != "none") == traced]
+            digests = self._digests(traced)
             counts += [sum(digest != most for digest in digests), len(digests)]
         return "{} of {} untraced runs ended otherwise than most, {} of {} traced ones did".format(*counts)
 
