@@ -41,8 +41,9 @@ class RunEnds(object):
         """
         most, number = collections.Counter(digest for _, digest in self._runs).most_common(1)[0]
         if 2 * number <= len(self._runs):
-            counts = [[len(runs), len(set(runs))] for runs in map(self._digests, (False, True))]
-            return "{} untraced runs ended in {} ways, {} traced ones in {}".format(*sum(counts, []))
+            untraced, traced = (self._digests(traced) for traced in (False, True))
+            return "{} untraced runs ended in {} ways, {} traced ones in {}".format(
+                len(untraced), len(set(untraced)), len(traced), len(set(traced)))
         counts = []
         for traced in (False, True):
             digests = self._digests(traced)
