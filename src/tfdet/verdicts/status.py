@@ -35,9 +35,8 @@ def _may_gpu_have_missed(gpu: InferredCell, emulated: InferredCell) -> bool:
 
 def _have_other_cases(first: InferredCell, second: InferredCell) -> bool:
     """Return whether one cell has equal runs only of cases that do not decide the verdict of the other."""
-    return Verdict.NOT_SHOWN in (first.verdict, second.verdict) and first.deciding_cases.isdisjoint(
-        second.deciding_cases
-    )
+    needs_no_control = {Verdict.NOT_SHOWN, Verdict.SCHEDULE_INDEPENDENT} & {first.verdict, second.verdict}
+    return bool(needs_no_control) and first.deciding_cases.isdisjoint(second.deciding_cases)
 
 
 def _do_conflict(gpu: InferredCell, emulated: InferredCell) -> bool:

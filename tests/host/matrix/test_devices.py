@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, get_args
 
 import pytest
@@ -168,9 +168,21 @@ def test_without_a_control_only_a_difference_disagrees(
     assert (done.returncode == ExitCode.CONTRADICTED) is conflicts
 
 
-def test_a_gpu_record_of_other_cases_contradicts_no_emulation(copy: Project, record_line: Callable[..., bytes]) -> None:
+PROOF = {
+    "axes": ["schedule"],
+    "holds_for": "input",
+    "host": [],
+    "kernels": [{"name": "k", "launches": 1, "proved": 1, "rules": [], "reasons": []}],
+    "observed": ["serial"],
+}
+
+
+@pytest.mark.parametrize("proof", [None, PROOF], ids=["equal", "proved"])
+def test_a_gpu_record_of_other_cases_contradicts_no_emulation(
+    copy: Project, record_line: Callable[..., bytes], proof: Mapping[str, Any] | None
+) -> None:
     project = without_emulation(copy)
-    add_evidence(project, records_of(project, record_line, ("equal", "none")))
+    add_evidence(project, records_of(project, record_line, ("equal", "none"), proof=proof))
     case, mode = cases_of(project)[1][-1]
     add_evidence(project, h200_records(project, record_line, ("differs", "none"), case=case, mode=mode), Signer("lab"))
     readme_row(project)
