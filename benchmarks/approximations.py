@@ -15,7 +15,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT / "tests" / "vgpu")]
-from test_approximations import RECORDED, of_block, summed  # noqa: E402
+from test_approximations import RECORDED, block_results, checksum  # noqa: E402
 from virtual_device import Device, build  # noqa: E402
 
 BLOCKS = 256  # blocks of 2^16 arguments in a sum
@@ -41,7 +41,7 @@ def main() -> int:
 
 def sum_of(device: Device, op: str, part: int) -> int:
     blocks = range(part * BLOCKS, (part + 1) * BLOCKS)
-    return sum(summed(of_block(device, op, block)) for block in blocks) & 0xFFFFFFFF
+    return sum(checksum(block_results(device, op, block)) for block in blocks) & 0xFFFFFFFF
 
 
 def recorded(op: str, part: int) -> int:

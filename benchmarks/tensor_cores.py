@@ -23,7 +23,7 @@ from mmasim.nv_ptx.sim import MMA
 TESTS = Path(__file__).resolve().parent.parent / "tests" / "vgpu"
 sys.path[:0] = [str(TESTS)]
 import tensor_cores  # noqa: E402
-from test_tensor_cores import ARCHITECTURES, key, summed  # noqa: E402
+from test_tensor_cores import ARCHITECTURES, checksum, record_key  # noqa: E402
 from virtual_device import Device, build  # noqa: E402
 
 
@@ -36,7 +36,7 @@ def main() -> int:
     for capability, architecture in ARCHITECTURES.items():
         for shape in tensor_cores.SHAPES:
             expected = model_result(MMA(architecture, shape.name), shape)
-            sums[key(capability, shape)] = summed(expected)
+            sums[record_key(capability, shape)] = checksum(expected)
             differing += int((tensor_cores.products(device, capability, shape) != expected).sum())
             elements += expected.size
     if options.record:

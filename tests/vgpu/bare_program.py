@@ -33,7 +33,7 @@ def words(at, count):
 """
 
 
-def run(device, code, text="", **environment):
+def run_program(device, code, text="", **environment):
     """Run `code` behind START; return the numbers that it prints, and its standard error.
 
     `text` is the PTX that the program finds in its variable of that name.

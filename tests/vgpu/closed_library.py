@@ -1,4 +1,4 @@
-"""CPU fallbacks of vendor libraries in this process: a second copy of the library, with the fallbacks switched on."""
+"""Calls vendor libraries with CPU fallbacks: a second copy of the device's library, with the fallbacks switched on."""
 
 import contextlib
 import ctypes
@@ -8,6 +8,7 @@ import shutil
 import numpy as np
 from virtual_device import Device, build
 
+# {NumPy type: (letter in names of cuBLAS, number of the cudaDataType)}; DNN: {NumPy type: number of the cudnnDataType}
 BLAS = {"float32": ("S", 0), "float64": ("D", 1), "float16": ("H", 2), "complex64": ("C", 4), "complex128": ("Z", 5)}
 DNN = {"float32": 0, "float64": 1, "float16": 2}
 
@@ -33,7 +34,7 @@ class Library(Device):
         self.cuda.vgpu_fallback_calls.restype = ctypes.c_char_p
         self.kept = []
 
-    def stood_in(self):
+    def fallback_calls(self):
         """Return the names of the calls that CPU fallbacks computed."""
         return self.cuda.vgpu_fallback_calls().decode().splitlines()
 
@@ -42,6 +43,7 @@ class Library(Device):
         return getattr(self.cuda, name)(*[self.to_ctypes(argument) for argument in arguments])
 
     def call(self, name, *arguments):
+        """Call a function that must succeed."""
         status = self.status(name, *arguments)
         assert status == 0, f"{name}: {status}"
 
@@ -64,6 +66,7 @@ class Library(Device):
         return address
 
     def get(self, address, shape, dtype):
+        """Copy an array from the device."""
         values = np.zeros(shape, dtype)
         assert self.cuda.cuMemcpyDtoH_v2(self.to_ctypes(values), address, ctypes.c_size_t(values.nbytes)) == 0
         return values
@@ -78,13 +81,16 @@ class Library(Device):
         return executable
 
     def launch_graph(self, executable, stream):
+        """Launch an executable graph on the stream, and wait for it."""
         assert self.cuda.cuGraphLaunch(executable, stream) == 0
         assert self.cuda.cuStreamSynchronize(stream) == 0
 
     def pointers(self, addresses):
+        """Copy an array of addresses to the device; return its address."""
         return self.put(np.array([address.value for address in addresses], np.uint64))
 
     def descriptor(self, kind, *settings, nd=True):
+        """Create a descriptor of cuDNN of that kind, and set it; nd: by the call for any number of dimensions."""
         descriptor = ctypes.c_void_p()
         self.call(f"cudnnCreate{kind}Descriptor", ctypes.byref(descriptor))
         self.call(f"cudnnSet{kind}{'Nd' if nd else ''}Descriptor", descriptor, *settings)
@@ -99,13 +105,16 @@ class Library(Device):
         return self.descriptor("Tensor", DNN[dtype], len(shape), ints(shape), ints(steps))
 
     def put_tensor(self, values, channels_last=False):
+        """Copy a tensor to the device in that layout."""
         return self.put(np.moveaxis(values, 1, -1) if channels_last else values)
 
     def get_tensor(self, address, shape, dtype, channels_last=False):
+        """Copy a tensor from the device in that layout."""
         if not channels_last:
             return self.get(address, shape, dtype)
         return np.moveaxis(self.get(address, [shape[0], *shape[2:], shape[1]], dtype), -1, 1)
 
 
 def ints(values):
+    """Return the numbers as a C array of int."""
     return (ctypes.c_int * len(values))(*values)

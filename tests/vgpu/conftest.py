@@ -13,12 +13,14 @@ from virtual_device import Device, build, kernel
 
 @pytest.fixture(scope="session")
 def device():
+    """Return the virtual GPU in this process, built once; a kernel ends after 20 million instructions."""
     os.environ["VGPU_MAX_INSTRUCTIONS"] = "20000000"  # instructions of a launch: a test that never ends shall end
     return Device(build())
 
 
 @pytest.fixture
 def arrays(device):
+    """Return functions for CUDA arrays, texture objects and surface objects on the device."""
     return Arrays(device)
 
 

@@ -23,7 +23,7 @@ class Launch:
         self.kernel, self.grid, self.block, self.arguments, self.shared = kernel, grid, block, arguments, shared
 
 
-def run(image, launches, code="sass", schedule="serial", **environment):
+def run_image(image, launches, code="sass", schedule="serial", **environment):
     """Run launches in a new process; return (CUDA's result, arrays) of each launch, and standard error."""
     variables = {
         "VGPU_CODE": code,
@@ -44,10 +44,13 @@ def run(image, launches, code="sass", schedule="serial", **environment):
 
 
 def as_argument(value):
+    """Return a number or a structure as ctypes passes it."""
     return (ctypes.c_char * len(value)).from_buffer_copy(value) if isinstance(value, bytes) else ctypes.c_int(value)
 
 
 class ContainerDevice(Device):
+    """The device with a container loaded."""
+
     def __init__(self, library, image):
         super().__init__(library)
         self.loaded, self.module = self.load(image)

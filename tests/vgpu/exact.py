@@ -6,6 +6,7 @@ from math import isqrt
 from operands import FORMATS
 
 NEAREST, ZERO, DOWN, UP = "rn", "rz", "rm", "rp"
+# The bits of the canonical NaN of each format.
 NAN = {"f16": 0x7FFF, "bf16": 0x7FFF, "f32": 0x7FFFFFFF, "f64": 0x7FF8000000000000}
 INFINITE, NOT_A_NUMBER = "infinite", "nan"
 
@@ -22,6 +23,7 @@ class Real:
         self.nan = NAN[name]
 
     def value(self, bits):
+        """Return the number that the bits stand for."""
         negative, magnitude = bool(bits & self.sign), bits & self.sign - 1
         if magnitude >= self.infinite:
             return negative, INFINITE if magnitude == self.infinite else NOT_A_NUMBER
@@ -32,6 +34,7 @@ class Real:
         return negative, Fraction(fraction << shift) if shift >= 0 else Fraction(fraction, 1 << -shift)
 
     def bits(self, negative, magnitude, mode=NEAREST):
+        """Return the bits of the number, rounded in the mode."""
         if magnitude == NOT_A_NUMBER:
             return self.nan
         if magnitude == INFINITE:
@@ -70,6 +73,7 @@ class Real:
 
 
 def signed_sum(x, y, mode):
+    """Return x + y as (is_negative, magnitude); the mode decides the sign of an exact zero."""
     (p, a), (q, b) = x, y
     if NOT_A_NUMBER in (a, b) or (a == b == INFINITE and p != q):
         return False, NOT_A_NUMBER
@@ -82,6 +86,7 @@ def signed_sum(x, y, mode):
 
 
 def product(x, y):
+    """Return x * y as (is_negative, magnitude)."""
     (p, a), (q, b) = x, y
     if NOT_A_NUMBER in (a, b) or (INFINITE in (a, b) and 0 in (a, b)):
         return False, NOT_A_NUMBER
@@ -89,6 +94,7 @@ def product(x, y):
 
 
 def quotient(x, y):
+    """Return x / y as (is_negative, magnitude)."""
     (p, a), (q, b) = x, y
     if NOT_A_NUMBER in (a, b) or a == b == INFINITE or a == b == 0:
         return False, NOT_A_NUMBER
@@ -98,6 +104,7 @@ def quotient(x, y):
 
 
 def root(x):
+    """Return a number whose rounding is that of the square root."""
     negative, a = x
     if a == NOT_A_NUMBER or (negative and a != 0):
         return False, NOT_A_NUMBER

@@ -7,6 +7,7 @@ barrier once all threads that it waits for have reached it.  A state that was vi
 import struct
 from typing import NamedTuple
 
+# Bytes of global memory, and of each block's shared memory.
 GLOBAL, SHARED = 16, 16  # bytes of the grid's memory, and of each block's
 WIDTH = {"u8": 1, "u32": 4, "s32": 4, "f32": 4, "u64": 8, "f64": 8}
 PACKED = {"s32": "<i", "f32": "<f", "f64": "<d"}
@@ -18,10 +19,12 @@ class Undefined(Exception):
 
 
 class TooManyStates(Exception):
-    pass
+    """An error: the kernel has more states than the limit."""
 
 
 class Operand(NamedTuple):
+    """Where an access takes its value from: a constant, a register, or the thread's index."""
+
     kind: str  # constant, register, or thread: some bits of the thread's number
     number: int
 
@@ -41,10 +44,13 @@ class Access(NamedTuple):
     guard: tuple | None  # a register, and the number that it has to hold
 
     def at(self, thread):
+        """Return the address that the thread accesses."""
         return self.offset + (WIDTH[self.type] if self.by_thread and thread & 1 else 0)
 
 
 class Barrier(NamedTuple):
+    """A barrier; `waits`: the threads that must have reached it, none for one that only arrives."""
+
     number: int
     group: tuple  # the threads' indices
     waits: bool  # or only arrives
@@ -62,6 +68,8 @@ class Kernel(NamedTuple):
 
 
 class State(NamedTuple):
+    """Where each thread is, its registers, and memory, with the bytes that no thread wrote."""
+
     positions: tuple  # of each thread: the number of its steps so far
     registers: tuple  # of each thread; None: undefined
     memory: bytes
@@ -69,10 +77,12 @@ class State(NamedTuple):
 
 
 def as_number(bits, type):
+    """Return the number that the bits stand for."""
     return struct.unpack(PACKED[type], bits.to_bytes(WIDTH[type], "little"))[0]
 
 
 def as_bits(number, type):
+    """Return the bits of the number."""
     if number != number:
         return NAN[type]
     try:
@@ -82,6 +92,7 @@ def as_bits(number, type):
 
 
 def without_subnormal(bits):
+    """Return the bits, or a zero of their sign if they are subnormal."""
     return bits if bits & 0x7F800000 else bits & 0x80000000
 
 
@@ -125,6 +136,7 @@ class StateSearch:
         ]
 
     def start(self):
+        """Return the first state."""
         count, initial = len(self.kernel.code), self.kernel.initial
         memory = initial.ljust(GLOBAL + SHARED * (1 + max(self.kernel.blocks)), b"\0")
         unwritten = (1 << len(memory)) - (1 << len(initial))
@@ -152,6 +164,7 @@ class StateSearch:
         return ends
 
     def can_step(self, state, thread):
+        """Return whether the thread has a next step that need not wait."""
         code, position = self.kernel.code[thread], state.positions[thread]
         if position == len(code):
             return False
@@ -161,6 +174,7 @@ class StateSearch:
         return all(state.positions[other] >= self.barrier_positions[other][step.number] for other in step.group)
 
     def ending(self, state):
+        """Return (global memory, kept registers) of a state in which all threads ended."""
         assert all(position == len(code) for position, code in zip(state.positions, self.kernel.code, strict=True)), (
             "a deadlock"
         )
@@ -202,6 +216,7 @@ class StateSearch:
 
     @staticmethod
     def is_chosen(step, registers):
+        """Return whether the guard of the step holds."""
         if step.guard and registers[step.guard[0]] is None:
             raise Undefined
         return not step.guard or registers[step.guard[0]] == step.guard[1]
@@ -217,6 +232,7 @@ class StateSearch:
 
     @staticmethod
     def load(state, address, step):
+        """Return the value in memory, or None if no thread wrote it."""
         width = WIDTH[step.type]
         if state.unwritten >> address & ((1 << width) - 1):
             return None
@@ -224,12 +240,14 @@ class StateSearch:
 
     @staticmethod
     def store(state, address, step, value):
+        """Return the state with the value in memory."""
         width = WIDTH[step.type]
         memory = state.memory[:address] + value.to_bytes(width, "little") + state.memory[address + width :]
         return State(state.positions, state.registers, memory, state.unwritten & ~(((1 << width) - 1) << address))
 
     @staticmethod
     def set_register(state, thread, register, value):
+        """Return the state with the value in the thread's register."""
         if register is None:
             return state
         thread_registers = state.registers[thread]
@@ -239,6 +257,7 @@ class StateSearch:
 
     @staticmethod
     def advance(state, thread):
+        """Return the state in which the thread is at its next step."""
         positions = (*state.positions[:thread], state.positions[thread] + 1, *state.positions[thread + 1 :])
         return State(positions, state.registers, state.memory, state.unwritten)
 

@@ -104,6 +104,7 @@ def mutate_container(seed):
 
 
 def mutant(number):
+    """Return a damaged container for every fifth number, else a damaged text."""
     return mutate_container(number) if number % 5 == 4 else mutate_text(number)
 
 

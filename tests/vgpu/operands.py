@@ -4,28 +4,34 @@ import itertools
 
 import numpy as np
 
+# {type: (bits of the exponent, bits of the fraction)}
 FORMATS = {"f16": (5, 10), "bf16": (8, 7), "f32": (8, 23), "f64": (11, 52)}  # bits of exponent and of fraction
 UNSIGNED = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}
 SIZE = {"f16": 2, "bf16": 2, "f16x2": 4, "bf16x2": 4}
 
 
 def size(type):
+    """Return the bytes of a type."""
     return SIZE.get(type) or int(type[1:]) // 8
 
 
 def unsigned(type):
+    """Return the NumPy type that holds the bits of a type."""
     return UNSIGNED[size(type)]
 
 
 def signed(value, bits):
+    """Return the number that the low bits stand for in two's complement."""
     return value - (1 << bits) if value >> (bits - 1) & 1 else value
 
 
 def wrap(value, bits):
+    """Return the low bits of a number."""
     return value & ((1 << bits) - 1)
 
 
 def integer_corners(bits):
+    """Return numbers near zero, near powers of two, and near the ends of the range."""
     near = [0, 1, 2, 3, 7, 8, 15, 16, 31, 32, 33, 63, 64, 255, 256]
     half, top = 1 << (bits - 1), 1 << bits
     return sorted(
@@ -34,6 +40,7 @@ def integer_corners(bits):
 
 
 def float_corners(type):
+    """Return the bits of zeros, subnormals, ones, the largest numbers, infinities and NaNs."""
     exponent, fraction = FORMATS[type]
     one = ((1 << (exponent - 1)) - 1) << fraction
     infinite = ((1 << exponent) - 1) << fraction

@@ -35,6 +35,7 @@ from virtual_device import HEAD, Device, build
 
 MAX_STATES = 10000
 SCHEDULES = ("serial", "reverse", "random:1", "adversary:2")
+# Shapes of kernels: (blocks, threads of a block, threads of the grid that do anything).
 ONE_WARP = [(1, 2, [0, 1]), (1, 3, [0, 1, 2])]
 WARPS = [(1, 64, [0, 32]), (1, 64, [0, 1, 32]), (1, 96, [0, 32, 64])]
 BLOCKS = [(2, 1, [0, 1]), (2, 2, [0, 1, 2]), (2, 2, [0, 1, 2, 3])]
@@ -100,6 +101,7 @@ class Draft:
         self.same_code = random_numbers.random() < 0.4
 
     def add_segment(self):
+        """Add the accesses between two barriers."""
         max_accesses = 3 if len(self.threads) == 2 else 2
         if self.same_code:
             self.add_accesses(range(len(self.threads)), self.random.randint(1, max_accesses))
@@ -108,6 +110,7 @@ class Draft:
             self.add_accesses([thread], self.random.randint(0, max_accesses))
 
     def add_accesses(self, group, count):
+        """Add accesses to the code of these threads."""
         self.mine = []  # registers that hold a value
         text = ""
         for _ in range(count):
@@ -127,6 +130,7 @@ class Draft:
         self.lines.append(f"{tests}@%p bra L{self.labels};\n{text}L{self.labels}:\n")
 
     def new_register(self, type):
+        """Return the number of a new register for values of this type."""
         self.widths.append(max(4, WIDTH[type]))
         return len(self.widths) - 1
 
@@ -174,6 +178,7 @@ class Draft:
         return offset, self.same_code and fits and random_numbers.random() < 0.3
 
     def operand(self, type):
+        """Draw where an access takes its value from."""
         random_numbers = self.random
         if type in ("f32", "f64"):
             return Operand("constant", as_bits(random_numbers.choice(NUMBERS), type))
@@ -197,6 +202,7 @@ class Draft:
         self.lines.append("bar.sync 0;\n" if kind == "block" else "bar.warp.sync -1;\n")
 
     def add_partial_barrier(self, number, pair):
+        """Add a barrier of two threads or their warps."""
         threads = [self.threads[index] for index in pair]
         warps = [thread // 32 for thread in threads]
         group = tuple(pair)
@@ -215,6 +221,7 @@ class Draft:
             self.code[index].append(Barrier(number, group, waits))
 
     def text(self):
+        """Return the PTX of the kernel."""
         sizes = enumerate(8 * width for width in self.widths)
         declarations = "".join(f".reg .b{size} %v{k}, %m{k}, %n{k}; .reg .pred %q{k};\n" for k, size in sizes)
         body = declarations + START + "".join(self.lines) + "".join(map(self.register_store, self.kernel.kept))
@@ -223,6 +230,7 @@ class Draft:
         return f"{HEAD}.visible .entry k({parameters}) {{\n{variables}{REGISTERS}{body}ret;\n}}\n"
 
     def register_store(self, register):
+        """Return the PTX that stores a register for the comparison."""
         count, type = len(self.widths), f"b{8 * self.widths[register]}"
         address_text = f"mad.wide.u32 %d, %i, {8 * count}, %out;"
         return f"{address_text} st.global.{type} [%d+{8 * register}], %v{register};\n"
@@ -313,9 +321,11 @@ class Runner:
         self.device = Device(build())
 
     def image(self, draft):
+        """Return what is loaded: the PTX."""
         return draft.text()
 
     def run(self, draft):
+        """Run the kernel in each schedule; return the results as launches() does."""
         result, module = self.device.load(self.image(draft))
         result, function = self.device.function(module) if result == 0 else (result, None)
         assert result == 0, f"CUDA's error {result} for {draft.text()}"
@@ -365,6 +375,8 @@ class MachineRunner(Runner):
 
 
 class CardRunner(Runner):
+    """A runner of kernels on a real GPU, which has no schedules and proves nothing."""
+
     def __init__(self):
         self.device = Device(build())
 
@@ -373,6 +385,7 @@ class CardRunner(Runner):
 
 
 def is_among(result, ends):
+    """Return whether the result is one of the interpreter's; bytes that no thread wrote may be any."""
     memory, registers = result
     return result in ends or any(
         registers == end_registers and all(a in (None, b) for a, b in zip(end_memory, memory, strict=True))

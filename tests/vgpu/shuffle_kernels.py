@@ -17,6 +17,7 @@ MAX_THREADS = 40
 
 
 def shuffle(draw, register):
+    """Return a random shfl."""
     mode = draw.choice(("down", "up", "bfly", "idx"))
     width = draw.choice((32, 32, 32, 16, 8, 4))
     bounds = (32 - width) << 8 | (0 if mode == "up" else 31)

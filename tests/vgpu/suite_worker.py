@@ -36,11 +36,11 @@ def extend_for(name, extension):
         extend(top, folder)
 
 
-def flat(tests):
+def flatten_suite(tests):
     """Yield the tests of nested suites."""
     for test in tests:
         if isinstance(test, unittest.TestSuite):
-            yield from flat(test)
+            yield from flatten_suite(test)
         else:
             yield test
 
@@ -52,7 +52,7 @@ def names(module):
     except Exception:
         return [module + ".Module.imports"]
     # A test's id() may say more than its name: absl's tests with parameters do.  A class may have another name here.
-    return [f"{type(test).__module__}.{type(test).__name__}.{test._testMethodName}" for test in flat(tests)]
+    return [f"{type(test).__module__}.{type(test).__name__}.{test._testMethodName}" for test in flatten_suite(tests)]
 
 
 def run(name):
@@ -84,6 +84,7 @@ def answer(name, device):
 
 
 def main():
+    """Answer each test that is named on standard input."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--beside", type=lambda text: text.split("=", 1))
     parser.add_argument("--list", nargs="*")

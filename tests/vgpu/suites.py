@@ -24,6 +24,7 @@ class Result:
 
     @property
     def fails(self) -> bool:
+        """Return whether the test fails the suite."""
         return self.how not in ("passed", "skipped", "closed")
 
 
@@ -39,6 +40,7 @@ class Worker:
         self.process: subprocess.Popen[bytes] | None = None
 
     def run(self, test: str) -> Result:
+        """Run a test; return its result."""
         if self.process is None or self.process.poll() is not None:
             pipe, null = subprocess.PIPE, subprocess.DEVNULL
             self.process = subprocess.Popen(
@@ -59,6 +61,7 @@ class Worker:
         return to_result(answer["how"], answer["why"], answer["refused"], answer["launches"])
 
     def end(self) -> None:
+        """Kill the process."""
         if self.process:
             self.process.kill()
             self.process.wait()
@@ -74,6 +77,7 @@ def to_result(how: str, why: str, refused: Sequence[str], launches: int) -> Resu
 
 
 def run_all(worker: Worker, tests: Sequence[str]) -> dict[str, Result]:
+    """Run the tests one after the other; return {test: result}."""
     results: dict[str, Result] = {}
     for test in tests:
         results[test] = worker.run(test)
@@ -107,6 +111,7 @@ def report(results: Results, others: Mapping[str, Sequence[str]]) -> int:
 
 
 def summary(results: Results) -> str:
+    """Return one line with the counts of all outcomes."""
     counts = collections.Counter(result.how for result in results.values())
     count = len(results) - counts["skipped"] - counts["closed"]
     launching = sum(result.how == "passed" and result.launches > 0 for result in results.values())

@@ -9,6 +9,7 @@ import numpy as np
 from virtual_device import kernel
 
 WARPS = 40
+# Distributions of random operands, see numbers().
 KINDS = ("near", "wide", "small", "cancelling", "zeros", "tiny", "special")
 BITS = {"f16": (5, 10), "bf16": (8, 7), "tf32": (8, 10), "f32": (8, 23)}  # of exponent and fraction
 STORED = {"f16": 16, "bf16": 16, "tf32": 32, "f32": 32}  # bits
@@ -23,6 +24,7 @@ class Shape(NamedTuple):
 
     @property
     def name(self):
+        """Return the instruction's modifiers."""
         return f"m16n8k{self.depth}.{self.sum}.{self.element}.{self.element}.{self.sum}"
 
     @property
@@ -105,7 +107,7 @@ def text(instruction, registers, types, target):
     return kernel("\n".join(lines), ["p0", "p1", "p2", "p3"]).replace("sm_90", target)
 
 
-def run(device, image, capability, a, b, c):
+def run_products(device, image, capability, a, b, c):
     """Return D, from a child process whose device has the compute capability (80 for 8.0)."""
     variables = {"VGPU_COMPUTE_CAPABILITY": str(capability)}
     result, arrays, stderr = device.run_in_child(image, [a, b, c, np.zeros_like(c)], variables=variables, grid=len(c))
@@ -118,7 +120,7 @@ def products(device, capability, shape, compiled=lambda text: text):
     number = "f32" if shape.sum == "f32" else "b32"
     instruction = f"m16n8k{shape.depth}.row.col{shape.name.removeprefix(f'm16n8k{shape.depth}')}"
     ptx = text(instruction, shape.registers, ["b32", "b32", number, number], f"sm_{capability}")
-    return by_rows(run(device, compiled(ptx), capability, *operands(shape)), STORED[shape.sum])
+    return by_rows(run_products(device, compiled(ptx), capability, *operands(shape)), STORED[shape.sum])
 
 
 def matrices(shape, a, b, c):

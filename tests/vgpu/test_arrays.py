@@ -5,23 +5,23 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from texturing import CLAMP, CUBEMAP, GATHER, LAYERED, LINEAR, SURFACE, ArrayDescriptor, described, size
+from texturing import CLAMP, CUBEMAP, GATHER, LAYERED, LINEAR, SURFACE, ArrayDescriptor, array_descriptor, size
 from virtual_device import kernel
 
 INVALID_VALUE, INVALID_CHANNELS, INVALID_FILTER, INVALID_HANDLE, NOT_SUPPORTED = 1, 20, 26, 400, 801
 HOST_TO_DEVICE, DEVICE_TO_HOST, DEVICE_TO_DEVICE, BY_ADDRESS = 1, 2, 3, 4
-WILD = ctypes.c_void_p(0x1234560)
+BAD_POINTER = ctypes.c_void_p(0x1234560)
 
 
 @pytest.mark.parametrize(
     ("shape", "flags"),
     [((9, 1), 0), ((4, 6, 2), 0), ((3, 4, 5, 4), SURFACE), ((3, 5, 1), LAYERED), ((2, 3, 4, 1), LAYERED)],
 )
-def test_an_array_holds_what_is_copied_to_it(arrays, shape, flags):
+def test_an_array_is_copied_to_and_read_back(arrays, shape, flags):
     texels = np.random.default_rng(1).integers(0, 2**16, shape, np.uint16)
     array = arrays.array(texels, flags)
     np.testing.assert_array_equal(arrays.read(array, texels), texels)
-    expected, descriptor = described(texels, flags), arrays.descriptor(array)
+    expected, descriptor = array_descriptor(texels, flags), arrays.descriptor(array)
     assert bytes(descriptor) == bytes(expected)
 
 
@@ -37,11 +37,11 @@ def test_a_copy_of_a_part_leaves_the_rest_and_must_lie_inside(arrays):
     texel = np.full((1, 1, 1, 1), -1, np.float32)
     for origin in ((20, 0, 0), (0, 4, 0), (0, 0, 3)):
         assert arrays.copy(array, texel, at=origin) == INVALID_VALUE
-    assert arrays.copy(WILD, part) == INVALID_HANDLE
+    assert arrays.copy(BAD_POINTER, part) == INVALID_HANDLE
     np.testing.assert_array_equal(arrays.read(array, texels), texels)
 
 
-def test_rows_of_bytes_go_to_and_from_an_array(arrays):
+def test_rows_of_bytes_are_copied_to_and_from_an_array(arrays):
     cuda, data = arrays.cuda, np.arange(24, dtype=np.uint8)
     array, address = arrays.array(np.zeros((24, 1), np.uint8)), arrays.device.allocate(24)
     host, result = ctypes.c_void_p(data.ctypes.data), np.zeros(24, np.uint8)
@@ -54,16 +54,17 @@ def test_rows_of_bytes_go_to_and_from_an_array(arrays):
     assert result.tolist() == [*range(20), 0, 1, 2, 3]
     assert cuda.cuMemcpyHtoA_v2(array, size(5), host, size(20)) == INVALID_VALUE
     assert cuda.cuMemcpyAtoH_v2(result_pointer, array, size(25), size(0)) == INVALID_VALUE
-    assert cuda.cuMemcpyHtoAAsync_v2(WILD, size(0), host, size(1), None) == INVALID_HANDLE
+    assert cuda.cuMemcpyHtoAAsync_v2(BAD_POINTER, size(0), host, size(1), None) == INVALID_HANDLE
 
 
 def free_bytes(cuda):
+    """Return the free memory of the device."""
     free, total = size(), size()
     assert cuda.cuMemGetInfo_v2(ctypes.byref(free), ctypes.byref(total)) == 0
     return free.value
 
 
-def test_an_array_is_freed_once(arrays):
+def test_freeing_an_array_twice_is_an_error(arrays):
     free_before = free_bytes(arrays.cuda)
     array = arrays.array(np.zeros((100, 10, 4), np.float32))
     assert free_before - free_bytes(arrays.cuda) == 16000
@@ -74,6 +75,7 @@ def test_an_array_is_freed_once(arrays):
 
 
 def attribute(arrays, number):
+    """Return an attribute of the device."""
     value = ctypes.c_int()
     assert arrays.cuda.cuDeviceGetAttribute(ctypes.byref(value), number, 0) == 0
     return value.value
@@ -87,7 +89,7 @@ LARGEST = {
 
 
 @pytest.mark.parametrize(("flags", "dimensions"), LARGEST)
-def test_an_array_is_as_large_as_the_attributes_say(arrays, flags, dimensions):
+def test_the_largest_arrays_are_those_of_the_attributes(arrays, flags, dimensions):
     for axis, number in enumerate(LARGEST[flags, dimensions]):
         largest = attribute(arrays, number)
         assert largest >= 2048
@@ -113,11 +115,11 @@ def test_an_array_is_as_large_as_the_attributes_say(arrays, flags, dimensions):
         (ArrayDescriptor((4, 4, 0), 1, 1, 0x40), NOT_SUPPORTED),
     ],
 )
-def test_other_arrays_are_refused(arrays, descriptor, wanted):
+def test_invalid_array_descriptors_are_refused(arrays, descriptor, wanted):
     arrays.create(descriptor, wanted)
 
 
-def test_levels_of_a_mipmapped_array_are_arrays_that_go_with_it(arrays):
+def test_levels_of_a_mipmapped_array_are_destroyed_with_it(arrays):
     cuda, free_before, mipmapped, level = arrays.cuda, free_bytes(arrays.cuda), ctypes.c_void_p(), ctypes.c_void_p()
     descriptor = ArrayDescriptor((20, 8, 0), 32, 1, 0)
     assert cuda.cuMipmappedArrayCreate(ctypes.byref(mipmapped), ctypes.byref(descriptor), 9) == 0
@@ -181,6 +183,7 @@ FLOATS = Channels((32, 0, 0, 0), 2)
 
 
 def create_by_runtime(cuda, channels, width, height=0, flags=0, status=0):
+    """Call cudaMallocArray, which must return this status; return the array."""
     array = ctypes.c_void_p()
     result = cuda.cudaMallocArray(ctypes.byref(array), ctypes.byref(channels), size(width), size(height), flags)
     assert result == status
@@ -188,6 +191,7 @@ def create_by_runtime(cuda, channels, width, height=0, flags=0, status=0):
 
 
 def host_pointer(values):
+    """Return a pointer to the values."""
     return ctypes.c_void_p(values.ctypes.data)
 
 
@@ -214,7 +218,9 @@ def test_the_runtimes_arrays_are_copied_to_and_from(device):
         cuda.cudaMemcpyToArray(second_array, size(16), size(3), host_pointer(data), size(8), BY_ADDRESS)
         == INVALID_VALUE
     )
-    assert cuda.cudaMemcpyToArray(WILD, size(0), size(0), host_pointer(data), size(8), BY_ADDRESS) == INVALID_HANDLE
+    assert (
+        cuda.cudaMemcpyToArray(BAD_POINTER, size(0), size(0), host_pointer(data), size(8), BY_ADDRESS) == INVALID_HANDLE
+    )
     assert [cuda.cudaFreeArray(handle) for handle in (array, second_array, second_array, None)] == [
         0,
         0,
@@ -223,7 +229,7 @@ def test_the_runtimes_arrays_are_copied_to_and_from(device):
     ]
 
 
-def test_a_box_of_an_array_counts_its_elements(device):
+def test_a_3d_copy_of_an_array_counts_elements(device):
     cuda, data = device.cuda, np.arange(3 * 4 * 5 * 2, dtype=np.float32).reshape(3, 4, 5, 2)
     array, pairs = ctypes.c_void_p(), Channels((32, 32, 0, 0), 2)
     extent = Extent((5, 4, 3))
@@ -250,7 +256,7 @@ def test_a_box_of_an_array_counts_its_elements(device):
     )
 
 
-def test_memory_with_a_pitch_is_made_and_filled(device):
+def test_pitched_memory_is_allocated_and_filled(device):
     cuda, memory = device.cuda, Pitched()
     assert cuda.cudaMalloc3D(ctypes.byref(memory), Extent((40, 3, 2))) == 0
     assert (memory.pitch % 512, memory.width, memory.height) == (0, 40, 3)
@@ -270,7 +276,7 @@ def test_memory_with_a_pitch_is_made_and_filled(device):
      ((32, 16, 0, 0), 2, INVALID_CHANNELS), ((8, 0, 0, 0), 2, INVALID_CHANNELS), ((0, 0, 0, 0), 0, INVALID_CHANNELS),
      ((8, 0, 8, 0), 0, INVALID_CHANNELS), ((8, 0, 0, 0), 5, NOT_SUPPORTED), ((8, 8, 8, 8), 99, INVALID_CHANNELS)],
 )  # fmt: skip
-def test_channels_are_those_that_a_format_has(device, bits, kind, wanted):
+def test_channel_formats_are_checked(device, bits, kind, wanted):
     array = create_by_runtime(device.cuda, Channels(bits, kind), 4, 4, 0, wanted)
     if not wanted:
         channels = Channels()
@@ -285,7 +291,7 @@ tex.2d.v4.f32.f32 {%f0, %f1, %f2, %f3}, [%tex, {0f3F000000, 0f3F800000}]; st.glo
 )
 
 
-def test_the_runtimes_objects_are_the_drivers(device):
+def test_texture_objects_of_the_runtime_are_those_of_the_driver(device):
     cuda, data = device.cuda, np.array([[1, 2], [4, 8]], np.float32)
     array = create_by_runtime(cuda, FLOATS, 2, 2, SURFACE)
     assert cuda.cudaMemcpyToArray(array, size(0), size(0), host_pointer(data), size(16), HOST_TO_DEVICE) == 0
@@ -309,7 +315,7 @@ def test_the_runtimes_objects_are_the_drivers(device):
     assert [cuda.cudaDestroySurfaceObject(surface) for _ in range(2)] == [0, INVALID_VALUE]
 
 
-def test_integers_as_they_are_have_nothing_between_them(device):
+def test_integer_textures_refuse_linear_filtering(device):
     cuda, handle = device.cuda, ctypes.c_uint64()
     array = create_by_runtime(cuda, Channels((8, 0, 0, 0), 1), 2, 2)
     resource, texture_sampler = RuntimeResource(0, RuntimeUnion(array=array)), RuntimeSampler((CLAMP,) * 3, LINEAR, 0)
@@ -333,7 +339,7 @@ def test_integers_as_they_are_have_nothing_between_them(device):
 
 
 @pytest.mark.parametrize(("version", "multiprocessors", "behind"), [("12", 388, 20), ("13", 384, 12)])
-def test_properties_tell_how_large_textures_may_be(device, version, multiprocessors, behind):
+def test_device_properties_have_the_sizes_of_textures(device, version, multiprocessors, behind):
     runtime = ctypes.CDLL(str(Path(device.library).with_name(f"libcudart.so.{version}")))
     properties = (ctypes.c_int * 300)()
     name = "cudaGetDeviceProperties_v2" if version == "12" else "cudaGetDeviceProperties"

@@ -2,8 +2,7 @@
 
 import numpy as np
 import pytest
-from containers import Launch
-from containers import run as run_image
+from containers import Launch, run_image
 from virtual_device import kernel
 
 # Each lane copies to its own 16 bytes of shared memory, which first hold ones: {} is the size, and what follows it.
@@ -21,7 +20,7 @@ MISALIGNED, ILLEGAL = 716, 700
 
 
 @pytest.fixture(params=["ptx", "sass"])
-def copied(request):
+def copy_lanes(request):
     """Return a function that runs BODY: the result of the launch, and the 16 bytes that each lane copied."""
     to_image = str.encode if request.param == "ptx" else request.getfixturevalue("compiled")
 
@@ -35,7 +34,7 @@ def copied(request):
     return run
 
 
-def expected(size, counts):
+def expected_bytes(size, counts):
     """Return the bytes of each lane: `counts` of the source, zeros up to the size, then what was there."""
     result = np.full((32, 16), 255, np.uint8)
     for lane, count in enumerate(counts):
@@ -46,41 +45,41 @@ def expected(size, counts):
 
 @pytest.mark.parametrize("schedule", ["serial", "reverse", "random:1", "adversary:2"])
 @pytest.mark.parametrize("size", [4, 8, 16])
-def test_whole_copies(copied, size, schedule):
-    result, bytes_ = copied(size, np.zeros(32), schedule=schedule)
+def test_all_bytes_are_copied(copy_lanes, size, schedule):
+    result, bytes_ = copy_lanes(size, np.zeros(32), schedule=schedule)
     assert result == 0
-    assert np.array_equal(bytes_, expected(size, [size] * 32))
+    assert np.array_equal(bytes_, expected_bytes(size, [size] * 32))
 
 
 @pytest.mark.parametrize("size", [4, 8, 16])
-def test_the_rest_is_zero(copied, size):
+def test_bytes_beyond_the_source_size_are_zero(copy_lanes, size):
     counts = np.arange(32) % (size + 1)
-    result, bytes_ = copied(f"{size}, %r1", counts)
+    result, bytes_ = copy_lanes(f"{size}, %r1", counts)
     assert result == 0
-    assert np.array_equal(bytes_, expected(size, counts))
+    assert np.array_equal(bytes_, expected_bytes(size, counts))
 
 
 @pytest.mark.parametrize("count", [0, 3, 16])
-def test_a_literal_count(copied, count):
-    result, bytes_ = copied(f"16, {count}", np.zeros(32))
+def test_the_source_size_may_be_a_literal(copy_lanes, count):
+    result, bytes_ = copy_lanes(f"16, {count}", np.zeros(32))
     assert result == 0
-    assert np.array_equal(bytes_, expected(16, [count] * 32))
+    assert np.array_equal(bytes_, expected_bytes(16, [count] * 32))
 
 
-def test_ignored_sources(copied):
+def test_an_ignored_source_gives_zeros(copy_lanes):
     ignored = np.arange(32) % 3 == 0
-    result, bytes_ = copied("8, %p1", ignored)
+    result, bytes_ = copy_lanes("8, %p1", ignored)
     assert result == 0
-    assert np.array_equal(bytes_, expected(8, np.where(ignored, 0, 8)))
+    assert np.array_equal(bytes_, expected_bytes(8, np.where(ignored, 0, 8)))
 
 
-def test_a_source_is_read_as_far_as_it_is_counted(copied):
+def test_only_the_counted_bytes_of_a_source_are_read(copy_lanes):
     """The last lane's source has 3 bytes; it may not be read whole."""
     counts = np.full(32, 3)
-    result, bytes_ = copied("16, %r1", counts, SOURCE[:499])
+    result, bytes_ = copy_lanes("16, %r1", counts, SOURCE[:499])
     assert result == 0
-    assert np.array_equal(bytes_, expected(16, counts))
-    assert copied("16", counts, SOURCE[:499])[0] == ILLEGAL
+    assert np.array_equal(bytes_, expected_bytes(16, counts))
+    assert copy_lanes("16", counts, SOURCE[:499])[0] == ILLEGAL
 
 
 def test_a_misaligned_source_is_a_fault():
@@ -112,7 +111,7 @@ def test_a_misaligned_source_is_a_fault():
         ("cp.commit_group;", False),
     ],
 )
-def test_which_forms_there_are(device, statement, accepted):
+def test_valid_forms_are_accepted_and_others_refused(device, statement, accepted):
     head = ".global .align 16 .b8 g[256];\n"
     result, module = device.load(kernel(f".shared .align 16 .b8 s[64]; {statement} ret;", [], head=head))
     assert result == 0

@@ -9,7 +9,7 @@ from virtual_device import kernel, register, word
 LANES = 32
 
 
-def cas(old, b, c):
+def compare_and_swap(old, b, c):
     return c if old == b else old
 
 
@@ -21,7 +21,7 @@ INTEGER = {
     "or": lambda old, b, c: old | b,
     "xor": lambda old, b, c: old ^ b,
     "exch": lambda old, b, c: b,
-    "cas": cas,
+    "cas": compare_and_swap,
     "inc": lambda old, b, c: 0 if old >= b else old + 1,
     "dec": lambda old, b, c: b if old == 0 or old > b else old - 1,
 }
@@ -39,7 +39,7 @@ FLOATS = ["f32", "f64", "f16", "bf16", "f16x2", "bf16x2"]
 SPACES = ["global", "shared", "generic", "generic shared"]
 
 
-def program(op, type, space, reads):
+def atomic_kernel(op, type, space, reads):
     """Return a kernel in which each thread applies the operation to its word of p0, with operands from p1 and p2.
 
     The old value goes to p3.
@@ -67,12 +67,12 @@ def program(op, type, space, reads):
     )
 
 
-def run(device, op, type, space, columns, reads=True):
+def run_atomics(device, op, type, space, columns, reads=True):
     """Run the operation; assert the old values, and return (new values, operands)."""
     count = len(columns[0]) // LANES * LANES
     columns = [np.ascontiguousarray(column[:count]) for column in columns]
     code, (new_values, _, _, old) = device.run(
-        program(op, type, space, reads), [*columns, np.zeros_like(columns[0])], count // LANES, LANES
+        atomic_kernel(op, type, space, reads), [*columns, np.zeros_like(columns[0])], count // LANES, LANES
     )
     assert code == 0
     assert_same(old, columns[0], *columns)
@@ -81,28 +81,32 @@ def run(device, op, type, space, columns, reads=True):
 
 @pytest.mark.parametrize("space", SPACES)
 @pytest.mark.parametrize(("op", "type"), CASES)
-def test_integers(device, op, type, space):
+def test_integer_atomics(device, op, type, space):
     columns = operand_tuples(type, 3, 2000)
     if op == "cas":
         columns[1] = np.where(np.arange(len(columns[0])) % 2, columns[0], columns[1])
     bits = 8 * size(type)
     for reads in (True, False) if op not in ("cas", "exch") else (True,):
-        new_values, operands = run(device, op, type, space, columns, reads)
+        new_values, operands = run_atomics(device, op, type, space, columns, reads)
         rows = zip(*(column.tolist() for column in operands), strict=True)
         if type[0] == "s":
             rows = [[signed(value, bits) for value in row] for row in rows]
         assert_same(new_values, np.array([wrap(INTEGER[op](*row), bits) for row in rows], new_values.dtype), *operands)
 
 
-def added(type, a, b, flushes):
+def expected_sum(type, a, b, flushes):
+    """Return the bits of the sum, for pairs of each half."""
     if type.endswith("x2"):
-        return added(type[:-2], a & 0xFFFF, b & 0xFFFF, False) | added(type[:-2], a >> 16, b >> 16, False) << 16
+        return (
+            expected_sum(type[:-2], a & 0xFFFF, b & 0xFFFF, False)
+            | expected_sum(type[:-2], a >> 16, b >> 16, False) << 16
+        )
     return result(type, "add", "rn", [a, b], ftz=flushes and type == "f32")
 
 
 @pytest.mark.parametrize("space", SPACES)
 @pytest.mark.parametrize("type", FLOATS)
-def test_sums_of_floats(device, type, space):
+def test_float_additions(device, type, space):
     """Single precision is flushed in global memory, but not in shared memory, as PTX specifies."""
     columns = (
         operand_tuples(type, 3, 2000)
@@ -110,23 +114,25 @@ def test_sums_of_floats(device, type, space):
         else [column[: len(column) // 2 * 2].view(np.uint32) for column in operand_tuples(type[:-2], 3, 4000)]
     )
     for reads in (True, False):
-        new_values, operands = run(device, "add", type, space, columns, reads)
+        new_values, operands = run_atomics(device, "add", type, space, columns, reads)
         values = canonical("f64", new_values.tolist()) if type == "f64" else new_values.tolist()
         rows = zip(operands[0].tolist(), operands[1].tolist(), strict=True)
         assert_same(
-            np.array(values, new_values.dtype), [added(type, a, b, "shared" not in space) for a, b in rows], *operands
+            np.array(values, new_values.dtype),
+            [expected_sum(type, a, b, "shared" not in space) for a, b in rows],
+            *operands,
         )
 
 
-CROWD = """ld.param.u64 %l0, [p0]; ld.param.u64 %l1, [p1]; mul.wide.u32 %l2, %i, 4; add.u64 %l1, %l1, %l2;
+COUNTER_KERNEL = """ld.param.u64 %l0, [p0]; ld.param.u64 %l1, [p1]; mul.wide.u32 %l2, %i, 4; add.u64 %l1, %l1, %l2;
 and.b32 %r1, %i, 3; mul.wide.u32 %l3, %r1, 4; add.u64 %l0, %l0, %l3;"""
 SCHEDULES = ["serial", "reverse", "random:1", "adversary:1", "atomics:1"]
 
 
 @pytest.mark.parametrize("schedule", SCHEDULES)
-def test_many_threads_draw_tickets(device, schedule):
+def test_concurrent_increments_return_distinct_values(device, schedule):
     """Each thread gets another ticket: none is lost, and none is drawn twice."""
-    text = kernel(CROWD + "atom.global.add.u32 %r2, [%l0], 1; st.global.u32 [%l1], %r2;", ["p0", "p1"])
+    text = kernel(COUNTER_KERNEL + "atom.global.add.u32 %r2, [%l0], 1; st.global.u32 [%l1], %r2;", ["p0", "p1"])
     code, (counts, drawn), _ = device.run_in_child(
         text, [np.zeros(4, np.uint32), np.zeros(2048, np.uint32)], schedule, grid=16, block=128
     )
@@ -136,10 +142,11 @@ def test_many_threads_draw_tickets(device, schedule):
 
 
 @pytest.mark.parametrize("schedule", SCHEDULES)
-def test_a_chain_of_exchanges_loses_nothing(device, schedule):
+def test_concurrent_exchanges_lose_no_value(device, schedule):
     """The values that exch stores and the first value are those that exch returns and the last value."""
     text = kernel(
-        CROWD + "add.u32 %r3, %i, 1; atom.global.exch.b32 %r2, [%l0], %r3; st.global.u32 [%l1], %r2;", ["p0", "p1"]
+        COUNTER_KERNEL + "add.u32 %r3, %i, 1; atom.global.exch.b32 %r2, [%l0], %r3; st.global.u32 [%l1], %r2;",
+        ["p0", "p1"],
     )
     code, (last_values, drawn), _ = device.run_in_child(
         text, [np.zeros(4, np.uint32), np.zeros(512, np.uint32)], schedule, grid=4, block=128
@@ -149,10 +156,10 @@ def test_a_chain_of_exchanges_loses_nothing(device, schedule):
 
 
 @pytest.mark.parametrize("schedule", SCHEDULES)
-def test_compare_and_swap_builds_a_sum(device, schedule):
+def test_a_compare_and_swap_loop_sums_correctly(device, schedule):
     """This loop is how frameworks build an atomic that the hardware lacks; a product of odd numbers is exact."""
     body = (
-        CROWD
+        COUNTER_KERNEL
         + """shl.b32 %r4, %i, 1; or.b32 %r4, %r4, 1; ld.global.u32 %r5, [%l0];
     again: mul.lo.u32 %r6, %r5, %r4; mov.u32 %r7, %r5; atom.global.cas.b32 %r5, [%l0], %r5, %r6;
     setp.ne.u32 %p0, %r5, %r7; @%p0 bra again;"""
@@ -168,7 +175,7 @@ def test_compare_and_swap_builds_a_sum(device, schedule):
 
 def test_the_order_of_sums_is_the_schedule_s(device):
     """Sums of floats depend on the seed, and repeat with the same seed."""
-    text = kernel(CROWD + "ld.global.f32 %r2, [%l1]; red.global.add.f32 [%l0], %r2;", ["p0", "p1"])
+    text = kernel(COUNTER_KERNEL + "ld.global.f32 %r2, [%l1]; red.global.add.f32 [%l0], %r2;", ["p0", "p1"])
     values = np.random.default_rng(0).standard_normal(4096).astype(np.float32).view(np.uint32)
     results = {}
     for schedule in [*SCHEDULES, "random:2", "random:3"]:
@@ -184,7 +191,7 @@ def test_the_order_of_sums_is_the_schedule_s(device):
 def test_exchanges_keep_the_payloads_of_nans(device):
     real = Real("f32")
     x = np.array([real.nan ^ 5, real.infinite | 1, real.infinite | 1 << 22 | 3] * 32, np.uint32)
-    new_values, operands = run(device, "exch", "b32", "global", [np.zeros_like(x), x, x])
+    new_values, operands = run_atomics(device, "exch", "b32", "global", [np.zeros_like(x), x, x])
     assert_same(new_values, operands[1], *operands)
 
 
@@ -204,7 +211,7 @@ VECTORS = {
 
 
 @pytest.mark.parametrize("form", VECTORS)
-def test_vectors_are_sums_element_by_element(device, form):
+def test_vector_atomics_add_each_element(device, form):
     operands, old, dtype = VECTORS[form]
     count, bits = int(form[1]), np.array([1.5, 0.25], dtype).view(f"u{np.dtype(dtype).itemsize}")
     kind = {4: "b32 %r", 2: "b16 %h"}[np.dtype(dtype).itemsize]

@@ -24,7 +24,7 @@ def test_barriers_order_shared_memory(launch):
     assert launch(body, values, 2, 256) == [wrap(int(value), 32) for value in expected.ravel()]
 
 
-def test_barriers_that_reduce(launch):
+def test_reducing_barriers(launch):
     body = (
         LOAD
         + """setp.gt.u32 %p0, %n, 50; bar.red.popc.u32 %r1, 0, %p0; bar.red.and.pred %p1, 0, %p0;
@@ -37,7 +37,7 @@ def test_barriers_that_reduce(launch):
     assert launch(body, values, 3, 96) == [45 + 2000 + 4000] * 96 + [2000] * 96 + [96 + 1000 + 4000] * 96
 
 
-def test_some_arrive_and_others_wait(launch):
+def test_bar_arrive_does_not_wait(launch):
     """One warp arrives at barrier 1 of 64 threads, another one waits; the third warp does not use it."""
     body = (
         LOAD
@@ -51,12 +51,12 @@ def test_some_arrive_and_others_wait(launch):
     assert launch(body, range(96), 1, 96) == [*range(32), *range(32), *range(64, 96)]
 
 
-def test_the_rest_meets_when_others_have_ended(launch):
+def test_exited_threads_do_not_block_a_barrier(launch):
     body = LOAD + "setp.lt.u32 %p0, %t, 40; @%p0 exit; bar.sync 0; mov.u32 %r9, 9;" + STORE
     assert launch(body, range(128), 1, 128) == [*range(40), *[9] * 88]
 
 
-def test_lanes_of_a_warp_meet_from_two_branches(launch):
+def test_a_warp_barrier_is_reached_from_two_branches(launch):
     body = (
         LOAD
         + """.shared .b32 w[64]; mov.u32 %r1, w; mad.lo.u32 %r3, %t, 4, %r1; xor.b32 %r4, %t, 1;
@@ -70,7 +70,7 @@ def test_lanes_of_a_warp_meet_from_two_branches(launch):
     assert launch(body, range(64)) == [(k ^ 1) + (100 if k & 1 else 0) for k in range(64)]
 
 
-def test_a_thread_may_wait_for_another_of_its_warp(launch):
+def test_a_lane_may_spin_on_another_lane(launch):
     """One lane holds a lock while the others spin, so lanes progress independently."""
     body = (
         LOAD
@@ -83,7 +83,7 @@ def test_a_thread_may_wait_for_another_of_its_warp(launch):
     assert launch(body, range(64)) == [64] * 64
 
 
-def test_a_block_may_wait_for_a_later_one(launch):
+def test_a_block_may_spin_on_a_later_block(launch):
     """Blocks wait as in a look-back scan, and make progress in every order of blocks."""
     head = ".global .align 4 .u32 flag;"
     body = (

@@ -34,6 +34,7 @@ def columns_with_fields(type, arity):
 
 
 def extracted(value, start, length, type):
+    """Return the result of bfe."""
     bits = 8 * size(type)
     start, length, source = start & 255, length & 255, bits_of(value, bits)
     if length == 0:
@@ -43,6 +44,7 @@ def extracted(value, start, length, type):
 
 
 def inserted(field, target, start, length, bits):
+    """Return the result of bfi."""
     target_bits, source = bits_of(target, bits), bits_of(field, bits)
     for k in range(min(length & 255, bits)):
         if (start & 255) + k < bits:
@@ -67,6 +69,7 @@ def test_insert(device, type):
 
 
 def highest(value, type, shift):
+    """Return the result of bfind."""
     bits = 8 * size(type)
     if type[0] == "s" and signed(value, bits) < 0:
         value = wrap(~value, bits)
@@ -75,7 +78,7 @@ def highest(value, type, shift):
 
 
 @pytest.mark.parametrize("type", ["u32", "s32", "u64", "s64"])
-def test_find(device, type):
+def test_bfind(device, type):
     (x,) = operand_tuples(type, 1, 8000)
     for modifier, shift in (("", False), (".shiftamt", True)):
         expected = [highest(a, type, shift) for a in x.tolist()]
@@ -83,7 +86,7 @@ def test_find(device, type):
 
 
 @pytest.mark.parametrize("type", ["b32", "b64"])
-def test_counts(device, type):
+def test_popc_clz_and_brev(device, type):
     (x,) = operand_tuples(type, 1, 8000)
     bits = 8 * size(type)
     assert_same(device.evaluate(f"popc.{type} %d, %x;", [np.uint32], x), [a.bit_count() for a in x.tolist()], x)
@@ -107,7 +110,7 @@ MODES = {
 
 
 @pytest.mark.parametrize("mode", ["", *MODES])
-def test_permute(device, mode):
+def test_prmt(device, mode):
     x, y, z = operand_tuples("b32", 3)
 
     def permuted(a, b, c):
@@ -124,7 +127,7 @@ def test_permute(device, mode):
     assert_same(device.evaluate(text, [np.uint32], x, y, z), expected, x, y, z)
 
 
-def test_logic_of_three(device):
+def test_lop3(device):
     x, y, z = operand_tuples("b32", 3, 500)
     for table in range(256):
         expected = np.zeros(len(x), np.uint32)
@@ -135,7 +138,7 @@ def test_logic_of_three(device):
 
 
 @pytest.mark.parametrize("word", ["and", "or"])
-def test_logic_of_three_with_a_predicate(device, word):
+def test_lop3_with_a_predicate(device, word):
     """The predicate says whether any bit is set, combined with another predicate; the result may be `_`."""
     x, y, z = operand_tuples("b32", 3, 500)
     x[::3], y[::3] = z[::3], 0
@@ -152,7 +155,7 @@ def test_logic_of_three_with_a_predicate(device, word):
 
 
 @pytest.mark.parametrize("mode", ["clamp", "wrap"])
-def test_low_bits_with_their_sign(device, mode):
+def test_szext(device, mode):
     (x,), (y, _) = columns_with_fields("b32", 1)
 
     def extended(value, count, is_signed):
@@ -166,7 +169,7 @@ def test_low_bits_with_their_sign(device, mode):
 
 
 @pytest.mark.parametrize("mode", ["clamp", "wrap"])
-def test_masks(device, mode):
+def test_bmsk(device, mode):
     _, (x, y) = columns_with_fields("b32", 1)
 
     def mask(start, count):
@@ -177,7 +180,7 @@ def test_masks(device, mode):
     assert_same(device.evaluate(f"bmsk.{mode}.b32 %d, %x, %y;", [np.uint32], x, y), expected, x, y)
 
 
-def test_the_nth_bit_that_is_set(device):
+def test_fns(device):
     (x,) = operand_tuples("b32", 1, 6000)
     draw = np.random.default_rng(3)
     base = draw.integers(0, 32, len(x)).astype(np.uint32)
@@ -197,7 +200,7 @@ def test_the_nth_bit_that_is_set(device):
 
 @pytest.mark.parametrize("mode", ["clamp", "wrap"])
 @pytest.mark.parametrize("way", ["l", "r"])
-def test_funnel_shift(device, way, mode):
+def test_shf(device, way, mode):
     (x, y), (z, _) = columns_with_fields("b32", 2)
 
     def shifted(low, high, shift):
@@ -211,7 +214,7 @@ def test_funnel_shift(device, way, mode):
 
 @pytest.mark.parametrize("bits", [32, 64])
 @pytest.mark.parametrize("op", ["add", "sub"])
-def test_sums_with_carry(device, op, bits):
+def test_additions_with_carry(device, op, bits):
     """Sums of two words have double width, and a third word takes the carry."""
     x, y, z, w = operand_tuples(f"u{bits}", 4)
     body = f"{op}.cc.u{bits} %d, %x, %z; {op}c.cc.u{bits} %e, %y, %w; {op}c.u{bits} %f, 0, 0;"

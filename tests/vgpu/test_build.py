@@ -20,7 +20,7 @@ pathlib.Path(words[words.index("-o") + 1]).touch()
 """
 
 
-def test_two_builds_at_once_compile_each_source_once(tmp_path):
+def test_two_concurrent_builds_compile_each_source_once(tmp_path):
     compiler, log, folder = tmp_path / "c++", tmp_path / "log", tmp_path / "folder"
     compiler.write_text(COMPILER.format(python=sys.executable, log=str(log)))
     compiler.chmod(0o755)
@@ -34,7 +34,7 @@ def test_two_builds_at_once_compile_each_source_once(tmp_path):
     assert {path.name for path in folder.iterdir()} == {"lock", "objects", first.name}
 
 
-def test_what_a_killed_build_left_goes_and_nothing_else(tmp_path):
+def test_only_leftovers_of_killed_builds_are_removed(tmp_path):
     objects = tmp_path / "objects"
     unfinished = [tmp_path / "0123.77.part", objects / "float-0123.77"]
     finished = [tmp_path / "0123", objects / "float-0123.o"]

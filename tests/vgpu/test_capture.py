@@ -38,34 +38,41 @@ class Program:
         return self.device.stream(flags)
 
     def begin(self, stream, mode=GLOBAL):
+        """Begin a capture; return the status."""
         return self.cuda.cuStreamBeginCapture_v2(stream, mode)
 
     def end(self, stream):
+        """End the capture; return the status and the graph."""
         graph = ctypes.c_void_p(7)
         return self.cuda.cuStreamEndCapture(stream, ctypes.byref(graph)), graph
 
     def state(self, stream):
+        """Return the capture status of the stream."""
         state = ctypes.c_int(9)
         assert self.cuda.cuStreamIsCapturing(stream, ctypes.byref(state)) == 0
         return state.value
 
     def append(self, stream, digit):
-        """Launch a kernel that appends a decimal digit to the word."""
+        """Launch a kernel that appends a decimal digit to the word: the final word tells the order of launches."""
         values = (ctypes.c_uint64 * 2)(self.word.value, digit)
         arguments = (ctypes.c_void_p * 2)(ctypes.addressof(values), ctypes.addressof(values) + 8)
         return self.cuda.cuLaunchKernel(self.function, 1, 1, 1, 1, 1, 1, 0, stream, arguments, None)
 
     def fork(self, source, target):
+        """Let the target stream wait for an event of the source stream."""
         event = self.event()
         return self.cuda.cuEventRecord(event, source) or self.cuda.cuStreamWaitEvent(target, event, 0)
 
     def set(self, value):
+        """Set the word, at once."""
         assert self.cuda.cuMemsetD32_v2(self.word, value, ctypes.c_size_t(1)) == 0
 
     def fill(self, stream, value):
+        """Set the word by an asynchronous fill."""
         return self.cuda.cuMemsetD32Async(self.word, value, ctypes.c_size_t(1), stream)
 
     def read(self):
+        """Return the word."""
         values = np.zeros(1, np.uint32)
         assert self.cuda.cuMemcpyDtoH_v2(ctypes.c_void_p(values.ctypes.data), self.word, FOUR) == 0
         return int(values[0])
@@ -84,6 +91,7 @@ class Program:
         return self.instantiate(graph)
 
     def run(self, graph, stream=None):
+        """Launch the graph, wait, and return the word."""
         assert self.cuda.cuGraphLaunch(graph, stream or self.first) == 0
         assert self.cuda.cuCtxSynchronize() == 0
         return self.read()
@@ -91,22 +99,23 @@ class Program:
 
 @pytest.fixture
 def program(device):
+    """Return a fresh Program."""
     return Program(device)
 
 
-def count(program, graph):
+def node_count(program, graph):
     number = ctypes.c_size_t()
     assert program.cuda.cuGraphGetNodes(graph, None, ctypes.byref(number)) == 0
     return number.value
 
 
-def test_what_is_captured_is_done_by_its_graph_alone(program):
+def test_captured_calls_run_only_when_the_graph_is_launched(program):
     p = program
     assert p.state(p.first) == NONE
     assert p.begin(p.first) == 0 and p.state(p.first) == ACTIVE
     assert (p.fill(p.first, 4), p.append(p.first, 1), p.append(p.first, 2)) == (0, 0, 0)
     result, graph = p.end(p.first)
-    assert (result, p.state(p.first), count(p, graph), p.read()) == (0, NONE, 3, 0)
+    assert (result, p.state(p.first), node_count(p, graph), p.read()) == (0, NONE, 3, 0)
     run = p.instantiate(graph)
     assert p.cuda.cuGraphDestroy(graph) == 0
     assert [p.run(run), p.run(run, p.second)] == [412, 412]
@@ -132,9 +141,9 @@ def test_copies_and_host_functions_of_a_capture(program):
     assert values == [51, 81]
 
 
-def test_an_empty_capture(program):
+def test_an_empty_capture_gives_an_empty_graph(program):
     result, graph = program.begin(program.first) or program.end(program.first)
-    assert (result, count(program, graph)) == (0, 0)
+    assert (result, node_count(program, graph)) == (0, 0)
     assert program.run(program.instantiate(graph)) == 0
 
 
@@ -166,7 +175,7 @@ def test_a_graph_launched_in_a_capture_is_a_node_of_it(program):
     assert p.run(outer) == 123
 
 
-def test_a_capture_into_a_graph_that_is_there(program):
+def test_a_capture_into_an_existing_graph(program):
     p, graph, wrong = program, ctypes.c_void_p(), (ctypes.c_void_p * 1)(12345)
     assert p.cuda.cuGraphCreate(ctypes.byref(graph), 0) == 0
     assert p.cuda.cuStreamBeginCaptureToGraph(p.first, graph, wrong, None, ctypes.c_size_t(1), GLOBAL) == INVALID_VALUE
@@ -177,11 +186,11 @@ def test_a_capture_into_a_graph_that_is_there(program):
         assert p.cuda.cuStreamBeginCaptureToGraph(p.first, graph, nodes, None, number, GLOBAL) == 0
         assert p.append(p.first, digit) == 0
         result, capture = p.end(p.first)
-        assert (result, capture.value, count(p, graph)) == (0, graph.value, digit)
+        assert (result, capture.value, node_count(p, graph)) == (0, graph.value, digit)
     assert p.run(p.instantiate(graph)) == 12
 
 
-def test_what_a_capture_tells_of_itself(program):
+def test_cuStreamGetCaptureInfo(program):
     p, state, identity, number = program, ctypes.c_int(), ctypes.c_uint64(), ctypes.c_size_t(9)
     graph, dependencies = ctypes.c_void_p(), ctypes.POINTER(ctypes.c_void_p)()
     outputs = [ctypes.byref(output) for output in (state, identity, graph, dependencies, number)]
@@ -199,14 +208,14 @@ def test_what_a_capture_tells_of_itself(program):
     assert len(identities) == 2
 
 
-def test_dependencies_of_a_capture_are_changed(program):
+def test_updating_the_dependencies_of_a_capture(program):
     """The second node depends on nothing, so the branch of the first is not joined."""
     p = program
     assert (p.begin(p.first), p.append(p.first, 1)) == (0, 0)
     assert p.cuda.cuStreamUpdateCaptureDependencies(p.first, None, ctypes.c_size_t(0), 1) == 0
     assert p.append(p.first, 2) == 0
     result, graph = p.end(p.first)
-    assert (result, count(p, graph)) == (0, 2)
+    assert (result, node_count(p, graph)) == (0, 2)
     wrong = (ctypes.c_void_p * 1)(12345)
     assert p.begin(p.first) == 0
     assert p.cuda.cuStreamUpdateCaptureDependencies(p.first, wrong, ctypes.c_size_t(1), 0) == INVALID_VALUE
@@ -214,7 +223,7 @@ def test_dependencies_of_a_capture_are_changed(program):
     assert p.cuda.cuStreamUpdateCaptureDependencies(p.first, None, ctypes.c_size_t(0), 1) == ILLEGAL_STATE
 
 
-def test_what_cannot_begin_or_end(program):
+def test_invalid_begins_and_ends_of_captures(program):
     p = program
     assert p.begin(None) == UNSUPPORTED
     assert p.begin(p.first, 3) == INVALID_VALUE
@@ -272,7 +281,7 @@ def query_another_event(p):
     "forbidden",
     [synchronize, query, synchronize_all, allocate, allocate_pinned, copy, add_callback, query_another_event],
 )
-def test_what_is_forbidden_invalidates(program, forbidden):
+def test_a_forbidden_call_invalidates_the_capture(program, forbidden):
     p = program
     assert (p.begin(p.first), p.append(p.first, 1)) == (0, 0)
     assert forbidden(p) == UNSUPPORTED
@@ -284,7 +293,7 @@ def test_what_is_forbidden_invalidates(program, forbidden):
 
 
 @pytest.mark.parametrize("call", ["cuEventQuery", "cuEventSynchronize"])
-def test_an_event_of_a_capture_has_no_time(program, call):
+def test_a_captured_event_has_no_time(program, call):
     p, event = program, program.event()
     assert (p.begin(p.first, RELAXED), p.cuda.cuEventRecord(event, p.first)) == (0, 0)
     assert getattr(p.cuda, call)(event) == EVENT
@@ -302,7 +311,7 @@ def test_an_event_of_a_capture_has_no_time(program, call):
         (RELAXED, GLOBAL, 0),
     ],
 )
-def test_the_mode_says_what_is_forbidden(program, mode, thread, result):
+def test_the_capture_mode_decides_which_calls_are_forbidden(program, mode, thread, result):
     p, exchanged = program, ctypes.c_int(thread)
     assert p.begin(p.first, mode) == 0
     assert p.cuda.cuThreadExchangeStreamCaptureMode(ctypes.byref(exchanged)) == 0
@@ -329,21 +338,21 @@ def test_another_thread_during_a_capture(program, mode, result, end):
     assert p.end(p.first)[0] == (INVALID if result else end)
 
 
-def test_a_fork_that_is_not_joined(program):
+def test_an_unjoined_fork_is_an_error(program):
     p = program
     assert (p.begin(p.first), p.fork(p.first, p.second), p.append(p.second, 1)) == (0, 0, 0)
     result, graph = p.end(p.first)
     assert (result, graph.value, p.state(p.second)) == (UNJOINED, None, NONE)
 
 
-def test_two_captures_are_not_merged(program):
+def test_merging_two_captures_is_an_error(program):
     p = program
     assert (p.begin(p.first), p.begin(p.second)) == (0, 0)
     assert p.fork(p.first, p.second) == MERGE
     assert [p.end(stream)[0] for stream in (p.first, p.second)] == [INVALID, INVALID]
 
 
-def test_a_capture_waits_for_nothing_outside(program):
+def test_waiting_for_uncaptured_work_is_an_error(program):
     p, event = program, program.event()
     assert p.begin(p.first) == 0
     assert p.cuda.cuStreamWaitEvent(p.first, event, 0) == 0, "never recorded"
@@ -367,7 +376,7 @@ def test_an_external_event_is_recorded_at_each_launch(program):
 
 
 @pytest.mark.parametrize(("flags", "result"), [(0, IMPLICIT), (NON_BLOCKING, 0)])
-def test_the_default_stream_waits_for_no_capture(program, flags, result):
+def test_the_default_stream_does_not_wait_for_a_capture(program, flags, result):
     p, stream, state = program, program.stream(flags), ctypes.c_int()
     assert p.begin(stream, RELAXED) == 0
     assert p.cuda.cuStreamIsCapturing(None, ctypes.byref(state)) == result
@@ -375,14 +384,14 @@ def test_the_default_stream_waits_for_no_capture(program, flags, result):
     assert p.end(stream)[0] == (INVALID if result else 0)
 
 
-def test_a_stream_that_goes_ends_its_capture(program):
+def test_destroying_a_stream_ends_its_capture(program):
     p, stream = program, program.stream()
     assert p.begin(stream) == 0
     assert p.cuda.cuStreamDestroy_v2(stream) == 0
     assert allocate(p) == 0
 
 
-def test_memory_that_a_capture_takes_and_frees(program):
+def test_captured_allocations_and_frees(program):
     """The memory exists at each launch."""
     p, address = program, ctypes.c_uint64()
     run = p.capture(

@@ -22,7 +22,7 @@ def sum_with_carry(op, a, b, c, carry, type):
 
 @pytest.mark.parametrize("type", ["u32", "s32", "u64", "s64"])
 @pytest.mark.parametrize("start", CHAIN_STARTS)
-def test_chains_of_any_instructions_with_carry(device, start, type):
+def test_chains_of_instructions_with_carry(device, start, type):
     """All instructions share one flag: 128-bit division by nvcc has addc behind sub.cc."""
     x, y, z = operand_tuples(type, 3, 600)
     for link in CHAIN_LINKS:

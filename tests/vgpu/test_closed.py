@@ -34,7 +34,7 @@ SETS = [
     "cusolverDnXsyevjSetTolerance",
     "cublasLtMatmulPreferenceSetAttribute",
 ]
-ON_STREAM = [
+COMPUTING_CALLS = [
     "cublasSgemm_v2",
     "cublasStrsm_v2",
     "cudnnPoolingBackward",
@@ -62,49 +62,51 @@ REFUSED = [
 
 @pytest.fixture
 def cuda(device):
+    """Return the device's library, with no recorded call that is not supported."""
     device.cuda.vgpu_unsupported_calls.restype = ctypes.c_char_p
     device.cuda.vgpu_clear_unsupported_calls()
     yield device.cuda
     device.cuda.vgpu_clear_unsupported_calls()
 
 
-def refused(cuda):
+def refused_calls(cuda):
+    """Return the names of the calls that were refused."""
     return cuda.vgpu_unsupported_calls().decode().split("\n")
 
 
 @pytest.mark.parametrize("name", CREATES)
-def test_a_handle_is_made(cuda, name):
+def test_a_handle_is_created(cuda, name):
     made = ctypes.c_uint64()
     assert getattr(cuda, name)(ctypes.byref(made)) == 0
-    assert made.value and refused(cuda) == [""]
+    assert made.value and refused_calls(cuda) == [""]
 
 
 @pytest.mark.parametrize("name", SETS)
-def test_a_setting_is_taken(cuda, name):
+def test_a_setting_is_accepted(cuda, name):
     assert getattr(cuda, name)(None) == 0
-    assert refused(cuda) == [""]
+    assert refused_calls(cuda) == [""]
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_what_has_its_own_clean_error_gets_a_status(cuda, name):
+def test_calls_with_their_own_error_return_a_status(cuda, name):
     assert getattr(cuda, name)(None) != 0
-    assert refused(cuda) == [name]
+    assert refused_calls(cuda) == [name]
 
 
-@pytest.mark.parametrize("name", ON_STREAM)
-def test_what_would_end_a_stream_is_raised_in_the_line_that_called(cuda, name):
+@pytest.mark.parametrize("name", COMPUTING_CALLS)
+def test_a_computing_call_raises_in_the_calling_line(cuda, name):
     with pytest.raises(NotImplementedError, match=f"{name} is not on the virtual GPU"):
         getattr(cuda, name)(None)
         raise AssertionError("it went on")
-    assert refused(cuda) == [name]
+    assert refused_calls(cuda) == [name]
 
 
-def test_each_is_named_once_until_forgotten(cuda):
+def test_each_refused_call_is_listed_once_until_cleared(cuda):
     for name in ["cusparseSpMM", "cusolverDnSgesvd", "cusparseSpMM"]:
         getattr(cuda, name)(None)
-    assert refused(cuda) == ["cusparseSpMM", "cusolverDnSgesvd"]
+    assert refused_calls(cuda) == ["cusparseSpMM", "cusolverDnSgesvd"]
     cuda.vgpu_clear_unsupported_calls()
-    assert refused(cuda) == [""]
+    assert refused_calls(cuda) == [""]
 
 
 def test_the_program_goes_on_after_the_exception(cuda):
@@ -132,7 +134,7 @@ def test_a_program_without_python_gets_a_status(cuda, tmp_path):
     assert (done.returncode, "cudnnPoolingForward" in done.stderr) == (9, True)
 
 
-def test_a_convolution_is_refused_where_it_computes(cuda):
+def test_a_convolution_is_refused_when_it_computes(cuda):
     """Algorithms and sizes are answered: TensorFlow ends its stream where they fail, and their names say less."""
     count, performance, chosen, size = (
         ctypes.c_int(),
@@ -145,7 +147,7 @@ def test_a_convolution_is_refused_where_it_computes(cuda):
     assert cuda.cudnnGetConvolutionForwardAlgorithm_v7(*pointers, 1, ctypes.byref(count), performance) == 0
     assert cuda.cudnnGetConvolutionForwardWorkspaceSize(*pointers, 0, ctypes.byref(size)) == 0
     assert (chosen.value, count.value, set(performance), size.value) == (0, 1, {0}, 0)
-    assert refused(cuda) == [""]
+    assert refused_calls(cuda) == [""]
 
 
 def test_a_graph_is_refused_at_its_first_operation(cuda):
@@ -160,10 +162,10 @@ def test_a_graph_is_refused_at_its_first_operation(cuda):
         assert cuda.cudnnBackendCreateDescriptor(kind, ctypes.byref(descriptor)) == 0
         assert bool(cuda.cudnnBackendFinalize(descriptor)) == bool(name)
         assert cuda.cudnnBackendDestroyDescriptor(descriptor) == 0
-        assert refused(cuda) == [name]
+        assert refused_calls(cuda) == [name]
 
 
-def test_a_plan_needs_no_memory(cuda):
+def test_a_plan_has_a_workspace_of_size_zero(cuda):
     plan, size = ctypes.c_int(), ctypes.c_size_t(7)
     assert cuda.cufftCreate(ctypes.byref(plan)) == 0
     assert cuda.cufftMakePlan1d(plan, 8, 41, 1, ctypes.byref(size)) == 0
@@ -173,7 +175,7 @@ def test_a_plan_needs_no_memory(cuda):
 @pytest.mark.parametrize(
     ("name", "arguments"), [("cublasGemmEx", 18), ("cublasGemmBatchedEx", 19), ("cublasGemmStridedBatchedEx", 22)]
 )
-def test_a_trial_of_an_algorithm_gets_a_status(cuda, name, arguments):
+def test_a_tried_algorithm_returns_a_status(cuda, name, arguments):
     """Auto-tuners go on with the next; the default product would end a stream, and is raised."""
     zeros = [ctypes.c_uint64()] * arguments
     assert getattr(cuda, name)(*zeros, 3) == 15
@@ -181,7 +183,7 @@ def test_a_trial_of_an_algorithm_gets_a_status(cuda, name, arguments):
         with pytest.raises(NotImplementedError, match=f"{name} is not"):
             getattr(cuda, name)(*zeros, default)
             raise AssertionError("it went on")
-    assert refused(cuda) == [name]
+    assert refused_calls(cuda) == [name]
 
 
 @pytest.mark.parametrize(
@@ -192,7 +194,7 @@ def test_a_getter_returns_the_default_setting(cuda, name, value):
     """TensorFlow 2.4 ends the process where it is not."""
     got = ctypes.c_int(7)
     assert getattr(cuda, name)(None, ctypes.byref(got)) == 0
-    assert (got.value, refused(cuda)) == (value, [""])
+    assert (got.value, refused_calls(cuda)) == (value, [""])
 
 
 TEXTS = [
@@ -210,7 +212,7 @@ def test_a_status_has_a_text(cuda, name):
     assert function(0) != function(1)
 
 
-def test_no_list_has_a_function_that_gives_a_text():
+def test_no_list_names_a_function_that_returns_a_string():
     """What the lists name returns an int."""
     lists = [path.read_text() for path in (builder.SOURCES / "vendor_stubs").glob("*.def")]
     assert len(lists) > 5
@@ -218,8 +220,8 @@ def test_no_list_has_a_function_that_gives_a_text():
 
 
 @pytest.mark.parametrize("name", ["nvshmem_malloc", "nvshmem_ptr", "nvshmemx_mc_ptr"])
-def test_a_pointer_is_null(cuda, name):
+def test_functions_that_return_a_pointer_return_null(cuda, name):
     function = getattr(cuda, name)
     function.restype = ctypes.c_void_p
     assert function(ctypes.c_size_t(8)) is None
-    assert refused(cuda) == [name]
+    assert refused_calls(cuda) == [name]

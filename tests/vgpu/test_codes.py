@@ -23,6 +23,7 @@ def test_the_codes_that_launches_ran_are_reported(chosen, told):
 
 
 def main(library):
+    """Launch kernels of both kinds, and print vgpu_codes() after each."""
     device = ContainerDevice(library, (KERNELS / "elementwise.fatbin").read_bytes())
     device.cuda.vgpu_codes.restype = ctypes.c_char_p
 

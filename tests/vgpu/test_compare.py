@@ -118,7 +118,7 @@ def test_set(device, into, type):
     assert_same(device.evaluate(body, names, x, y, z), np.where(expected != (z == 0), true_value, 0), x, y, z)
 
 
-def test_set_of_sixteen_bits_from_halves(device):
+def test_set_with_16_bit_results_from_halves(device):
     """set with a 16-bit integer result, such as set.gt.u16.f16, gives 0xFFFF."""
     for type in ("f16", "bf16"):
         x, y = operand_tuples(type, 2, 800)
@@ -142,7 +142,7 @@ def test_pairs_of_halves(device, type):
 
 
 @pytest.mark.parametrize("type", [*INTEGERS, "f32", "f64"])
-def test_selection(device, type):
+def test_selp_and_slct(device, type):
     x, y = operand_tuples(type, 2)
     (z,) = operand_tuples("f32", 1, len(x))
     z = z[: len(x)]

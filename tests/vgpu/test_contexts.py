@@ -5,7 +5,7 @@ import textwrap
 
 import numpy as np
 import pytest
-from bare_program import run
+from bare_program import run_program
 from test_machine_code import ELF, container
 from virtual_device import HEAD, kernel
 
@@ -46,7 +46,7 @@ WAYS = ["cuCtxDestroy", "cudaDeviceReset", "cuDevicePrimaryCtxReset"]
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_what_was_made_in_a_context_goes_with_it(device, way):
+def test_destroying_a_context_destroys_its_objects(device, way):
     code = """
     word, four = (ctypes.c_uint32 * 1)(), ctypes.c_size_t(4)
     for at in (ctypes.c_uint64(gone), managed):
@@ -55,7 +55,7 @@ def test_what_was_made_in_a_context_goes_with_it(device, way):
     print(launch(function, kept), *words(kept, 1), cuda.cuMemFree_v2(ctypes.c_uint64(kept)))
     """
     expected = [0, 0, *[INVALID_VALUE] * 6, INVALID_VALUE, *[INVALID_HANDLE] * 3, 0, 7, 0]
-    assert run(device, SETUP.format(way=way) + textwrap.dedent(code), STORE)[0] == expected
+    assert run_program(device, SETUP.format(way=way) + textwrap.dedent(code), STORE)[0] == expected
 
 
 PRIMARY = """
@@ -87,7 +87,7 @@ def test_the_last_release_resets_the_primary_context(device):
     print(*state(), cuda.cuCtxGetFlags(ctypes.byref(flags)), flags.value)
     """
     expected = [0, 0, INVALID_CONTEXT, 0, 1, 0, 0, 0, 0, 0, INVALID_VALUE, INVALID_CONTEXT, INVALID_CONTEXT, 0, 1, 0, 0]
-    assert run(device, PRIMARY + textwrap.dedent(code))[0] == expected
+    assert run_program(device, PRIMARY + textwrap.dedent(code))[0] == expected
 
 
 def test_the_runtime_holds_the_primary_context_until_a_reset(device):
@@ -101,7 +101,7 @@ def test_the_runtime_holds_the_primary_context_until_a_reset(device):
     print(cuda.cudaFree(None), *state())
     """
     expected = [0, 0, 0, 0, 0, 0, 1, 0, 0, 1, 0, 0, 0, 0, 1, 0, 0, 1]
-    assert run(device, PRIMARY + textwrap.dedent(code))[0] == expected
+    assert run_program(device, PRIMARY + textwrap.dedent(code))[0] == expected
 
 
 @pytest.mark.parametrize("reset", ["cudaDeviceReset()", "cuDevicePrimaryCtxReset_v2(0)"])
@@ -118,7 +118,7 @@ def test_a_reset_waits_for_a_host_function_that_asks_for_the_context(device, res
     print(cuda.cudaStreamCreate(ctypes.byref(stream)), cuda.cudaLaunchHostFunc(stream, ask, None))
     print(cuda.{reset}, *asked)
     """
-    assert run(device, PRIMARY + textwrap.dedent(code))[0] == [0, 0, 0, NOT_PERMITTED]
+    assert run_program(device, PRIMARY + textwrap.dedent(code))[0] == [0, 0, 0, NOT_PERMITTED]
 
 
 @pytest.mark.parametrize("given", [0, 4, 0x0C, 3, 0x100])
@@ -130,13 +130,13 @@ def test_flags_of_the_primary_context_are_kept(device, given):
     print(cuda.cuCtxGetFlags(ctypes.byref(flags)), flags.value)
     """
     flags, status = (0, INVALID_VALUE) if given in (3, 0x100) else (given, 0)
-    assert run(device, PRIMARY + textwrap.dedent(code))[0] == [status, flags, status, 0, flags, 0, flags]
+    assert run_program(device, PRIMARY + textwrap.dedent(code))[0] == [status, flags, status, 0, flags, 0, flags]
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_a_kernel_finds_no_memory_of_a_context_that_is_gone(device, way):
+def test_memory_of_a_destroyed_context_is_inaccessible(device, way):
     code = "print(launch(function, gone))\n"
-    assert run(device, SETUP.format(way=way) + code, STORE)[0] == [0, 0, ILLEGAL_ADDRESS]
+    assert run_program(device, SETUP.format(way=way) + code, STORE)[0] == [0, 0, ILLEGAL_ADDRESS]
 
 
 IN_A_HOST_FUNCTION = """
@@ -178,11 +178,12 @@ print(launch(function, kept), *words(kept, 1), cuda.cuMemFree_v2(at64))
 @pytest.mark.parametrize("call", ["cuLaunchHostFunc", "cuStreamAddCallback"])
 def test_a_host_function_may_call_nothing_of_cuda(device, call):
     """Each call returns an error and does nothing; later work runs."""
-    numbers = run(device, IN_A_HOST_FUNCTION.format(call=call), STORE)[0]
+    numbers = run_program(device, IN_A_HOST_FUNCTION.format(call=call), STORE)[0]
     assert numbers == [0, 0, 29, NOT_PERMITTED, 0, 7, 0]
 
 
 def load_result(device, image):
+    """Return CUDA's result of loading the image."""
     module, buffer = ctypes.c_void_p(), ctypes.create_string_buffer(image, len(image) + 1)
     result = device.cuda.cuModuleLoadData(ctypes.byref(module), buffer)
     if result == 0:
@@ -191,6 +192,7 @@ def load_result(device, image):
 
 
 def entry(body):
+    """Return the PTX of a kernel without parameters."""
     return f"{HEAD}.visible .entry k() {{ .reg .b32 %r<4>; {body} ret; }}\n".encode()
 
 
@@ -214,12 +216,13 @@ def entry(body):
         (container((1, 70, entry("frobnicate.u32 %r1, %r2;") + b"\0")), 0),
     ],
 )  # fmt: skip
-def test_images_have_their_errors(device, image, wanted):
+def test_invalid_images_return_their_errors(device, image, wanted):
     """A container is compiled on demand; of PTX alone, the names of all instructions are checked when it is loaded."""
     assert load_result(device, image) == wanted
 
 
-def depth(levels):
+def recursive_kernel(levels):
+    """Return a kernel that calls itself that many levels deep."""
     head = """.func (.param .b32 r) down(.param .b32 n) { .reg .b32 %a<5>; .reg .pred %p; ld.param.u32 %a0, [n];
     mov.u32 %a1, 0; setp.eq.u32 %p, %a0, 0; @%p bra done; sub.u32 %a2, %a0, 1;
     { .param .b32 q; .param .b32 s; st.param.b32 [q], %a2; call.uni (s), down, (q); ld.param.b32 %a1, [s]; }
@@ -230,16 +233,16 @@ def depth(levels):
 
 
 @pytest.mark.parametrize(("bytes_", "wanted"), [(1024, LAUNCH_FAILED), (4096, 0)])
-def test_how_deep_calls_go_is_the_stacks_limit(device, bytes_, wanted):
+def test_the_stack_limit_bounds_the_call_depth(device, bytes_, wanted):
     code = f"""
     held = ctypes.c_size_t()
     print(cuda.cudaDeviceSetLimit(0, ctypes.c_size_t({bytes_})), cuda.cuCtxGetLimit(ctypes.byref(held), 0), held.value)
     print(launch(load(text), allocate(4)))
     """
-    assert run(device, code, depth(2000))[0] == [0, 0, bytes_, wanted]
+    assert run_program(device, code, recursive_kernel(2000))[0] == [0, 0, bytes_, wanted]
 
 
-def test_a_stack_has_a_largest_size(device):
+def test_the_stack_limit_has_a_maximum(device):
     assert device.cuda.cuCtxSetLimit(0, ctypes.c_size_t(1 << 30)) == INVALID_VALUE
 
 
@@ -252,7 +255,7 @@ def managed(device):
     assert device.cuda.cudaFree(address) == 0
 
 
-def test_managed_memory_is_the_hosts_too(device, managed):
+def test_the_host_accesses_managed_memory(device, managed):
     words = (ctypes.c_uint32 * 4).from_address(managed.value)
     words[1] = 5
     text = kernel(
@@ -267,7 +270,7 @@ def test_managed_memory_is_the_hosts_too(device, managed):
     assert device.cuda.cuPointerGetAttribute(ctypes.byref(value), 8, managed) == 0 and value.value == 1
 
 
-def test_advice_and_prefetches_are_of_managed_memory(device, managed):
+def test_advice_and_prefetches_need_managed_memory(device, managed):
     cuda, n, device_memory = device.cuda, ctypes.c_size_t, device.allocate(4096)
     advise, prefetch = cuda.cudaMemAdvise, cuda.cudaMemPrefetchAsync
     assert [advise(managed, n(4096), advice, 0) for advice in range(8)] == [INVALID_VALUE, *[0] * 6, INVALID_VALUE]
@@ -286,13 +289,13 @@ def test_advice_and_prefetches_are_of_managed_memory(device, managed):
 
 
 @pytest.mark.parametrize(("size", "flags"), [(0, 1), (64, 0), (64, 3)])
-def test_what_no_managed_memory_can_be_is_refused(device, size, flags):
+def test_invalid_managed_allocations_are_refused(device, size, flags):
     address = ctypes.c_void_p(1)
     assert device.cuda.cudaMallocManaged(ctypes.byref(address), ctypes.c_size_t(size), flags) == INVALID_VALUE
     assert address.value == 1
 
 
-def test_the_host_has_a_pointer_to_a_managed_variable(device):
+def test_a_managed_variable_has_a_host_pointer(device):
     """The registration by nvcc's code sets the host's pointer once the module is initialized."""
     cuda, pointer = device.cuda, ctypes.c_void_p()
     text = HEAD + ".visible .global .attribute(.managed) .align 4 .u32 shared_word[2] = {41, 7};\n"

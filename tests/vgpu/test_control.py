@@ -9,6 +9,7 @@ LAUNCH_TIMEOUT, LAUNCH_FAILED = 702, 719
 
 
 def collatz(n):
+    """Return the number of steps from n to 1."""
     steps = 0
     while n != 1:
         n, steps = (3 * n + 1 if n & 1 else n // 2), steps + 1
@@ -30,7 +31,7 @@ def test_loops_of_different_length(launch):
     assert launch(body, values, 4, 128) == [collatz(value) for value in values]
 
 
-def test_lanes_come_together_again(device):
+def test_lanes_reconverge(device):
     """Lanes reconverge behind a branch, and behind a loop that they leave at different times."""
     body = (
         LOAD
@@ -45,7 +46,7 @@ def test_lanes_come_together_again(device):
     assert (code, set(values.tolist())) == (0, {0xFFFFFFFF})
 
 
-def test_tables_of_targets(launch):
+def test_brx_idx_jumps_by_its_table(launch):
     body = (
         LOAD
         + """targets: .branchtargets zero, one, two, one;
@@ -59,7 +60,7 @@ def test_tables_of_targets(launch):
     assert launch(body, range(64)) == [(100, 200, 300, 200)[k & 3] for k in range(64)]
 
 
-def test_scopes_have_their_own_names(launch):
+def test_scopes_declare_names_of_their_own(launch):
     body = (
         LOAD
         + """mov.u32 %r9, %n; { .reg .b32 %n; .reg .b32 %q; mov.u32 %n, 1000; add.u32 %r9, %r9, %n;
@@ -69,7 +70,7 @@ def test_scopes_have_their_own_names(launch):
     assert launch(body, range(64)) == [2 * k + 1005 for k in range(64)]
 
 
-def test_guards(launch):
+def test_guarded_instructions(launch):
     body = (
         LOAD
         + """mov.u32 %r9, 7; and.b32 %r1, %n, 1; setp.ne.u32 %p0, %r1, 0; @%p0 mov.u32 %r9, 1;
@@ -156,7 +157,7 @@ def test_calls_with_registers_and_literals(launch):
         "call (%r1), down, (7, 8);",
     ],
 )
-def test_calls_with_what_does_not_fit_are_refused(device, call):
+def test_calls_with_wrong_arguments_are_refused(device, call):
     device.assert_refused(kernel(call, ["p0"], head=IN_REGISTERS))
 
 

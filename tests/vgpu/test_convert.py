@@ -19,6 +19,7 @@ def limits(type):
 
 
 def clamp(value, type):
+    """Return the nearest value of the type."""
     low, high = limits(type)
     return min(max(value, low), high)
 
@@ -33,6 +34,7 @@ def round_to_integer(value, mode):
 
 
 def integer_of(bits, source, into, mode, ftz=False):
+    """Return the integer that cvt gives for the bits of a float."""
     real = Real(source)
     negative, magnitude = real.value(real.flushed(bits) if ftz else bits)
     if magnitude == NOT_A_NUMBER:
@@ -63,18 +65,21 @@ def float_of(value, into, mode, sat=False):
 
 
 def convert(bits, source, into, mode):
+    """Return the bits that cvt gives for the bits of a float."""
     real = Real(source)
     keeps = (source == "f64" or (source, into) == ("bf16", "f32")) and real.is_nan(bits)
     return kept_nan(bits, source, into) if keeps else float_of(real.value(bits), into, mode)
 
 
 def operands(type, count=1500):
+    """Return operands of the type as an array of bits."""
     if type in FORMATS:
         return operand_tuples(type, 1, count)[0]
     return operand_tuples(type, 1, count)[0]
 
 
 def check(device, text, into, source, reference, x=None):
+    """Compare cvt with the reference function for all operands."""
     x = operands(source) if x is None else x
     result = device.evaluate(f"cvt.{text}{into}.{source} %d, %x;", [unsigned(into)], x)
     if into == "f64":
@@ -185,7 +190,7 @@ def test_floats(device, into, source):
 
 @pytest.mark.parametrize("type", ["f16", "f32", "f64"])
 @pytest.mark.parametrize("word", TO_INTEGER)
-def test_floats_that_become_whole(device, word, type):
+def test_floats_rounded_to_integral_values(device, word, type):
     real = Real(type)
 
     def rounded(bits):
@@ -214,7 +219,7 @@ def test_two_singles_into_a_pair(device, type, mode, relu):
 
 
 @pytest.mark.parametrize("word", ["rn", "rz", "rm", "rp"])
-def test_what_only_its_rounding_makes_normal_is_flushed(device, word):
+def test_results_that_rounding_makes_normal_are_flushed(device, word):
     """The operands are doubles near the least normal single."""
     real, least_normal = Real("f64"), (Real("f64").bias - Real("f32").bias + 1) << 52
     steps = [*range(-40, 41), *(sign << k for k in range(27, 31) for sign in (1, -1))]

@@ -5,11 +5,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from bare_program import run
+from bare_program import run_program
 from virtual_device import HEAD
 
 # Each thread writes its word; behind a grid barrier, it reads the word of the thread opposite to it.
-MEETING = (
+GRID_SYNC = (
     HEAD
     + """
 .visible .entry k(.param .b64 p0) {
@@ -48,11 +48,11 @@ print(*made)
 
 
 @pytest.fixture
-def meet(device):
-    """Return a function that launches MEETING twice; it returns both results, the words written and read, stderr."""
+def run_grid_sync(device):
+    """Return a function that launches GRID_SYNC twice; it returns both results, the words written and read, stderr."""
 
     def launches(how, **environment):
-        (first, second, *words), stderr = run(device, PROGRAM.format(how=how), MEETING, **environment)
+        (first, second, *words), stderr = run_program(device, PROGRAM.format(how=how), GRID_SYNC, **environment)
         return first, second, words[:320], words[320:], stderr
 
     return launches
@@ -62,27 +62,27 @@ def meet(device):
 @pytest.mark.parametrize(
     "schedule", ["serial", "reverse", "random:1", "adversary:2", "atomics:3", "exchange", "pct:3,3"]
 )
-def test_all_blocks_meet(meet, how, schedule):
+def test_grid_sync_waits_for_all_blocks(run_grid_sync, how, schedule):
     words = [1000 + k for k in range(320)]
-    assert meet(how, VGPU_SCHEDULE=schedule)[:4] == (0, 0, words, words[::-1])
+    assert run_grid_sync(how, VGPU_SCHEDULE=schedule)[:4] == (0, 0, words, words[::-1])
 
 
-def test_there_is_nothing_to_meet_at_in_another_launch(meet):
-    assert meet("plain")[:2] == (719, 719), "as the kernel itself says by a trap"
+def test_grid_sync_in_an_ordinary_launch_fails(run_grid_sync):
+    assert run_grid_sync("plain")[:2] == (719, 719), "as the kernel itself says by a trap"
 
 
-def test_the_meeting_orders_what_is_before_and_behind_it(meet):
-    first, _, _, _, stderr = meet("cooperative", VGPU_CHECK="racecheck,initcheck")
+def test_grid_sync_orders_memory_accesses(run_grid_sync):
+    first, _, _, _, stderr = run_grid_sync("cooperative", VGPU_CHECK="racecheck,initcheck")
     assert (first, stderr) == (0, "")
 
 
-def test_the_driver_is_one_of_cuda_13(device):
+def test_the_driver_version_is_that_of_cuda_13(device):
     version = ctypes.c_int()
     for get_version in (device.cuda.cuDriverGetVersion, device.cuda.cudaDriverGetVersion):
         assert get_version(ctypes.byref(version)) == 0 and version.value >= 13000
 
 
-def test_the_runtime_of_cuda_13_has_properties_of_its_own_form(device):
+def test_cudaDeviceProp_has_the_layout_of_cuda_13(device):
     """The offsets are those of driver_types.h of CUDA 13."""
     runtime = ctypes.CDLL(str(Path(device.library).parent / "libcudart.so.13"))
     properties, version, value = np.full(1100, 0xAA, np.uint8), ctypes.c_int(), ctypes.c_int()

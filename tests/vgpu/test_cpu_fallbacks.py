@@ -34,7 +34,7 @@ print(cuda.vgpu_fallback_calls().decode().split(), cuda.vgpu_unsupported_calls()
 """
 
 
-def run(body, **environment):
+def run_in_process(body, **environment):
     """Run `body` in PROGRAM; return the exit code and the lines of both outputs."""
     text = PROGRAM.format(folder=str(Path(__file__).parent), library=build(), body=body)
     inherited = {name: value for name, value in os.environ.items() if name != "VGPU_CPU_FALLBACKS"}
@@ -44,26 +44,28 @@ def run(body, **environment):
     return process.returncode, process.stdout.splitlines(), process.stderr.splitlines()
 
 
-def test_nothing_is_stood_in_for_unless_asked(tmp_path):
+def test_cpu_fallbacks_are_off_by_default(tmp_path):
     for environment in ({}, {"VGPU_CPU_FALLBACKS": ""}, {"VGPU_CPU_FALLBACKS": "cudnn"}):
-        code, output, errors = run("product(10)\n    for _ in range(9): pass", **environment)
+        code, output, errors = run_in_process("product(10)\n    for _ in range(9): pass", **environment)
         assert (code, output) == (0, ["cublasSgemm_v2 is not on the virtual GPU", "[] ['cublasSgemm_v2']"])
         assert errors == ["vgpu: not on the virtual GPU: cublasSgemm_v2"]
 
 
 @pytest.mark.parametrize("chosen", ["cublas", "all", "cudnn,cublas"])
-def test_what_was_stood_in_for_is_named_once_and_in_the_report(tmp_path, chosen):
+def test_each_cpu_fallback_is_named_once_and_in_the_report(tmp_path, chosen):
     report = tmp_path / "report"
-    code, output, errors = run("print(product(10), product(10))", VGPU_CPU_FALLBACKS=chosen, VGPU_REPORT=str(report))
+    code, output, errors = run_in_process(
+        "print(product(10), product(10))", VGPU_CPU_FALLBACKS=chosen, VGPU_REPORT=str(report)
+    )
     assert (code, output) == (0, ["0 0", "['cublasSgemm_v2'] []"])
     assert errors == ["vgpu: cublasSgemm_v2 is computed by a CPU fallback: its last bits are not NVIDIA's"]
     lines = [json.loads(line) for line in report.read_text("utf-8").splitlines()]
     assert lines == 2 * [{"before_launch": 0, "cpu_fallback": "cublasSgemm_v2"}]
 
 
-def test_a_library_that_has_none_is_no_choice():
+def test_a_library_without_fallbacks_is_refused_as_setting():
     for chosen in ("cufft", "cublasLt", "cublas,,cudnn", "ALL"):
-        code, _, errors = run("product(10)", VGPU_CPU_FALLBACKS=chosen)
+        code, _, errors = run_in_process("product(10)", VGPU_CPU_FALLBACKS=chosen)
         assert code == 2
         assert "VGPU_CPU_FALLBACKS: no CPU fallbacks for" in errors[-1]
 
@@ -71,15 +73,15 @@ def test_a_library_that_has_none_is_no_choice():
 @pytest.mark.parametrize(
     "call", ["product(11)", "product(10, ctypes.c_uint64(c.value + 4))", "product(10, ctypes.c_uint64(8))"]
 )
-def test_an_access_outside_of_what_was_allocated_is_a_kernels_error(call):
+def test_an_out_of_bounds_access_is_a_sticky_error(call):
     """The process goes on, but later calls return the same error."""
     body = f"print({call}, product(10), cuda.cuStreamSynchronize(None))"
-    code, output, errors = run(body, VGPU_CPU_FALLBACKS="all")
+    code, output, errors = run_in_process(body, VGPU_CPU_FALLBACKS="all")
     assert (code, output[0]) == (0, "13 13 700")
     assert "an access outside of what was allocated in cublasSgemm_v2" in errors[0]
 
 
-def test_what_no_stand_in_computes_is_refused_by_its_name(library):
+def test_an_uncomputed_case_is_refused_by_name(library):
     """A fallback exists for the call, but not for bytes in vectors of channels."""
     library.cuda.vgpu_unsupported_calls.restype = ctypes.c_char_p
     tensor = ctypes.c_void_p()
@@ -90,10 +92,10 @@ def test_what_no_stand_in_computes_is_refused_by_its_name(library):
         library.status("cudnnSetTensor", None, tensor, address, address)
         raise AssertionError("it went on")
     assert library.cuda.vgpu_unsupported_calls().decode() == "cudnnSetTensor"
-    assert "cudnnSetTensor" not in library.stood_in()
+    assert "cudnnSetTensor" not in library.fallback_calls()
 
 
-def test_the_same_bytes_under_every_schedule(library):
+def test_fallbacks_give_equal_bytes_under_every_schedule(library):
     """A sum has a fixed order, in which the first addend comes first."""
     random = np.random.default_rng(0)
     x = random.uniform(-1, 1, 10_000).astype(np.float32)

@@ -12,6 +12,7 @@ TYPES = list(BLAS)
 
 
 def numbers(random, shape, dtype):
+    """Return random numbers between -1 and 1."""
     values = random.uniform(-1, 1, shape)
     if np.dtype(dtype).kind == "c":
         values = values + 1j * random.uniform(-1, 1, shape)
@@ -70,7 +71,7 @@ class Problem:
 
 @pytest.mark.parametrize("dtype", TYPES)
 @pytest.mark.parametrize(("op_a", "op_b"), list(itertools.product(range(3), repeat=2)))
-def test_a_product(library, dtype, op_a, op_b):
+def test_gemm(library, dtype, op_a, op_b):
     letter, _ = BLAS[dtype]
     name = "cublasHgemm" if letter == "H" else f"cublas{letter}gemm_v2"
     for seed in range(6):
@@ -79,12 +80,12 @@ def test_a_product(library, dtype, op_a, op_b):
         alpha, beta = library.scalar(p.alpha, dtype), library.scalar(p.beta, dtype)
         library.call(name, None, op_a, op_b, p.m, p.n, p.k, alpha, a, p.steps[0], b, p.steps[1], beta, c, p.steps[2])
         p.check(library.get(c, (1, p.n, p.steps[2]), dtype))
-    assert name in library.stood_in()
+    assert name in library.fallback_calls()
 
 
 @pytest.mark.parametrize("dtype", TYPES)
 @pytest.mark.parametrize("count", [1, 5])
-def test_products_of_many(library, dtype, count):
+def test_batched_gemm(library, dtype, count):
     letter, _ = BLAS[dtype]
     p = Problem(count, dtype, 1, 0, count=count)
     shape = (count, p.n, p.steps[2])
@@ -120,7 +121,7 @@ def test_products_of_many(library, dtype, count):
         ("complex128", "complex128", 5),
     ],
 )
-def test_products_with_types_of_their_own(library, dtype, sums, named):
+def test_gemm_ex_with_mixed_types(library, dtype, sums, named):
     _, kind = BLAS[dtype]
     p = Problem(4, dtype, 0, 1, count=3)
     shape = (3, p.n, p.steps[2])
@@ -150,7 +151,7 @@ def test_products_with_types_of_their_own(library, dtype, sums, named):
     ).max() < tolerance(dtype, 2 * p.k)
 
 
-def test_bytes_are_multiplied_exactly(library):
+def test_int8_products_are_exact(library):
     random = np.random.default_rng(0)
     a, b = (random.integers(-128, 128, (20, 20)).astype(np.int8) for _ in range(2))
     c = library.allocate(1600)
@@ -182,7 +183,7 @@ def test_scalars_in_memory_of_the_device(library, dtype):
 
 @pytest.mark.parametrize("dtype", ["float32", "float64", "complex64", "complex128"])
 @pytest.mark.parametrize(("by_x", "by_y"), [(1, 1), (2, -3), (-2, 1)])
-def test_vectors(library, dtype, by_x, by_y):
+def test_vector_operations(library, dtype, by_x, by_y):
     letter, _ = BLAS[dtype]
     random = np.random.default_rng(3)
     x, y = numbers(random, abs(by_x) * 16 + 1, dtype), numbers(random, abs(by_y) * 16 + 1, dtype)
@@ -217,7 +218,7 @@ def to_scalar(value, dtype):
 @pytest.mark.parametrize("dtype", ["float32", "float64", "complex64", "complex128"])
 @pytest.mark.parametrize("op", range(3))
 @pytest.mark.parametrize("beta", [0, -0.5])
-def test_a_matrix_and_a_vector(library, dtype, op, beta):
+def test_gemv(library, dtype, op, beta):
     random = np.random.default_rng(op)
     a = numbers(random, (13, 7), dtype)
     used = OPERATIONS[op](to_long_double(a))
@@ -234,7 +235,7 @@ def test_a_matrix_and_a_vector(library, dtype, op, beta):
 
 @pytest.mark.parametrize("dtype", ["float32", "float64", "complex128"])
 @pytest.mark.parametrize(("right", "upper", "op", "unit"), list(itertools.product((0, 1), (0, 1), range(3), (0, 1))))
-def test_a_triangular_system(library, dtype, right, upper, op, unit):
+def test_trsm(library, dtype, right, upper, op, unit):
     random = np.random.default_rng(5)
     m, n = 6, 9
     order = n if right else m
@@ -260,7 +261,7 @@ def test_a_triangular_system(library, dtype, right, upper, op, unit):
         assert np.abs(left - 0.5 * to_long_double(b)).max() < tolerance(dtype, 200)
 
 
-def test_sizes_that_make_no_sense_are_refused_as_cublas_does(library):
+def test_invalid_sizes_return_the_errors_of_cublas(library):
     one, a = library.scalar(1, "float32"), library.put(np.zeros(100, np.float32))
     for m, n, k, step in [(-1, 2, 2, 2), (4, 2, 2, 3)]:
         assert library.status("cublasSgemm_v2", None, 0, 0, m, n, k, one, a, step, a, 2, one, a, 4) == 7

@@ -35,16 +35,19 @@ class Product:
         self.scalars = library.scalar(p.alpha, scalars), library.scalar(p.beta, scalars)
 
     def create(self, kind, *arguments):
+        """Create a descriptor of cublasLt of that kind."""
         descriptor = ctypes.c_void_p()
         self.library.call(f"cublasLt{kind}Create", ctypes.byref(descriptor), *arguments)
         return descriptor
 
     def set(self, kind, descriptor, attribute, type_code, value):
+        """Set an attribute; type_code: i int, q int64, p pointer."""
         element = SIZE[type_code](value)
         name = f"cublasLt{kind}SetAttribute"
         self.library.call(name, descriptor, attribute, ctypes.byref(element), ctypes.c_size_t(ctypes.sizeof(element)))
 
     def layout(self, shape, step):
+        """Create the layout of a matrix."""
         rows, columns = map(ctypes.c_uint64, shape)
         layout = self.create("MatrixLayout", ctypes.c_int(BLAS[self.dtype][1]), rows, columns, ctypes.c_int64(step))
         if self.problem.count > 1:
@@ -53,11 +56,13 @@ class Product:
         return layout
 
     def bias(self, values, epilogue, stride=0):
+        """Set a bias and the epilogue that adds it."""
         self.set("MatmulDesc", self.description, EPILOGUE, "i", epilogue)
         self.set("MatmulDesc", self.description, BIAS, "p", self.library.put(values).value)
         self.set("MatmulDesc", self.description, BIAS_STRIDE, "q", stride)
 
     def status(self):
+        """Call cublasLtMatmul; return its status."""
         (a, b, c), (alpha, beta) = self.memory, self.scalars
         la, lb, lc, ld = self.layouts
         no_size = ctypes.c_size_t(0)
@@ -72,12 +77,13 @@ class Product:
         return status, max(count.value, 0)
 
     def output(self):
+        """Return D."""
         return self.library.get(self.result, self.arrays[2].shape, self.dtype)
 
 
 @pytest.mark.parametrize("dtype", BLAS)
 @pytest.mark.parametrize("count", [1, 3])
-def test_a_product_beside_c(library, dtype, count):
+def test_matmul_with_d_beside_c(library, dtype, count):
     for seed in range(6):
         problem = Problem(seed, dtype, seed % 3, seed // 2 % 3, count=count)
         product = Product(library, problem, dtype)
@@ -85,7 +91,7 @@ def test_a_product_beside_c(library, dtype, count):
         problem.check(product.output())
         c_after = library.get(product.memory[2], product.arrays[2].shape, dtype)
         assert c_after.tobytes() == product.arrays[2].tobytes(), "C is read alone"
-    assert "cublasLtMatmul" in library.stood_in()
+    assert "cublasLtMatmul" in library.fallback_calls()
 
 
 def gelu(values):
@@ -97,7 +103,7 @@ def gelu(values):
     ("epilogue", "f"),
     [(WITH_BIAS, lambda x: x), (WITH_BIAS | RELU, lambda x: np.maximum(x, 0)), (WITH_BIAS | GELU, gelu)],
 )
-def test_a_bias_and_an_activation(library, dtype, epilogue, f):
+def test_matmul_with_bias_and_activation(library, dtype, epilogue, f):
     """Each product of a batch has a bias for each row of D."""
     for seed in range(3):
         problem = Problem(seed, dtype, 1, 0, count=2)
@@ -142,7 +148,7 @@ def change_product(product, attribute, type_code, value):
         (lambda p: p.layouts.__setitem__(0, None), INVALID_VALUE),
     ],
 )
-def test_what_is_not_computed_or_wrong(library, change, status):
+def test_unsupported_and_invalid_products_are_refused(library, change, status):
     problem = Problem(4, "float32", 0, 0)
     assert problem.k != problem.n
     product = Product(library, problem, "float32")
@@ -152,7 +158,7 @@ def test_what_is_not_computed_or_wrong(library, change, status):
     assert np.isnan(product.output()).all() == (status != 0)
 
 
-def test_descriptors_in_the_programs_memory(library):
+def test_descriptors_in_memory_of_the_program(library):
     """Descriptors of the sizes of the header's opaque types are initialized, and smaller ones are refused."""
     description, layout = (ctypes.c_uint64 * 32)(), (ctypes.c_uint64 * 8)()
     function = "cublasLtMatmulDescInit_internal"

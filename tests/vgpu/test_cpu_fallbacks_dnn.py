@@ -6,7 +6,7 @@ import itertools
 import numpy as np
 import pytest
 from closed_library import DNN, ints
-from stand_in_tensors import TYPES, Tensors, close, numbers
+from stand_in_tensors import TYPES, Tensors, assert_close, numbers
 
 
 class Convolution:
@@ -129,15 +129,15 @@ def test_a_convolution_and_its_gradients(library, dtype, last, kind, beta):
     scaled_old = [(beta * values.astype(np.float64) if beta else 0) for values in (*old_values, old_w)]
     half = dtype == "float16"  # only the last step rounds to half precision
     terms = 16 if half else 2 * c.terms
-    close(tensors.get(y, c.y_shape), 2 * c.forward(wx, ww) + scaled_old[0], dtype, terms)
-    close(tensors.get(dx, c.x_shape), 2 * c.backward_data(ww, wy) + scaled_old[1], dtype, terms)
+    assert_close(tensors.get(y, c.y_shape), 2 * c.forward(wx, ww) + scaled_old[0], dtype, terms)
+    assert_close(tensors.get(dx, c.x_shape), 2 * c.backward_data(ww, wy) + scaled_old[1], dtype, terms)
     result = library.get_tensor(dw_address, c.w_shape, dtype, last).astype(np.float64)
-    close(result, 2 * c.backward_filter(wx, wy) + scaled_old[2], dtype, 60 if half else 4 * wy[0, 0].size)
+    assert_close(result, 2 * c.backward_filter(wx, wy) + scaled_old[2], dtype, 60 if half else 4 * wy[0, 0].size)
 
 
 @pytest.mark.parametrize("last", [False, True])
 @pytest.mark.parametrize("dtype", TYPES)
-def test_biases(library, dtype, last):
+def test_bias_and_its_gradient(library, dtype, last):
     c, tensors = Convolution(), Tensors(library, dtype, last)
     x, w, z, bias = (numbers(s, dtype, k) for k, s in enumerate((c.x_shape, c.w_shape, c.y_shape, (1, 3, 1, 1))))
     w_descriptor = library.descriptor("Filter", DNN[dtype], int(last), len(c.w_shape), ints(c.w_shape))
@@ -151,13 +151,13 @@ def test_biases(library, dtype, last):
     exact = [values.astype(np.float64) for values in (x, w, z, bias)]
     expected = np.maximum(c.forward(*exact[:2]) + 0.5 * exact[2] + exact[3], 0)
     terms = 40 if dtype != "float16" else 16
-    close(tensors.get(y, c.y_shape), expected, dtype, terms)
+    assert_close(tensors.get(y, c.y_shape), expected, dtype, terms)
     library.call("cudnnConvolutionBackwardBias", None, tensors.scale(1), *tensors.put(z), tensors.scale(0), *db)
-    close(
+    assert_close(
         tensors.get(db, (1, 3, 1, 1)), exact[2].sum((0, 2, 3), keepdims=True), dtype, 162 if dtype != "float16" else 20
     )
     library.call("cudnnAddTensor", None, tensors.scale(2), *tensors.put(bias), tensors.scale(1), *y)
-    close(tensors.get(y, c.y_shape), expected + 2 * exact[3], dtype, terms)
+    assert_close(tensors.get(y, c.y_shape), expected + 2 * exact[3], dtype, terms)
 
 
 def pool(x, mode, window, pad, stride):
@@ -197,12 +197,12 @@ def test_pooling(library, dtype, last, mode, rank, window, pad, stride):
     output, dy_tensor, x_tensor = tensors.put(np.zeros(y.shape, dtype)), tensors.put(dy), tensors.put(x)
     dx = tensors.put(np.zeros(x.shape, dtype))
     library.call("cudnnPoolingForward", None, pooling, tensors.scale(1), *x_tensor, tensors.scale(0), *output)
-    close(tensors.get(output, y.shape), y, dtype, 8)
+    assert_close(tensors.get(output, y.shape), y, dtype, 8)
     library.call(
         "cudnnPoolingBackward", None, pooling, tensors.scale(1), *output, *dy_tensor, *x_tensor, tensors.scale(0), *dx
     )
     expected = np.einsum("nc" + "abd"[:rank] + "xyz"[:rank] + ",nc" + "abd"[:rank] + "->nc" + "xyz"[:rank], slopes, dy)
-    close(tensors.get(dx, x.shape), expected, dtype, 30)
+    assert_close(tensors.get(dx, x.shape), expected, dtype, 30)
 
 
 ACTIVATIONS = [
@@ -216,14 +216,14 @@ ACTIVATIONS = [
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("mode", range(5))
-def test_an_activation_and_its_slope(library, dtype, mode):
+def test_activation_and_its_gradient(library, dtype, mode):
     tensors, shape = Tensors(library, dtype), (2, 3, 4, 5)
     x, dy = numbers(shape, dtype), numbers(shape, dtype, 1)
     activation = library.descriptor("Activation", mode, 0, ctypes.c_double(0.5), nd=False)
     x_tensor, y, dx = tensors.put(x), tensors.put(np.zeros(shape, dtype)), tensors.put(np.zeros(shape, dtype))
     library.call("cudnnActivationForward", None, activation, tensors.scale(1), *x_tensor, tensors.scale(0), *y)
     f, exact = ACTIVATIONS[mode], x.astype(np.float64)
-    close(tensors.get(y, shape), f(exact), dtype)
+    assert_close(tensors.get(y, shape), f(exact), dtype)
     library.call(
         "cudnnActivationBackward", None, activation, tensors.scale(1), *y, *tensors.put(dy), *x_tensor,
         tensors.scale(0), *dx,
@@ -247,7 +247,7 @@ def test_softmax(library, dtype, last, log, mode):
     shifted = exact - exact.max(axes, keepdims=True)
     logs = shifted - np.log(np.exp(shifted).sum(axes, keepdims=True))
     result = tensors.get(y, shape)
-    close(result, logs if log else np.exp(logs), dtype, 200 if log else 20)
+    assert_close(result, logs if log else np.exp(logs), dtype, 200 if log else 20)
     library.call(
         "cudnnSoftmaxBackward", None, algorithm, mode, tensors.scale(1), *y, *tensors.put(dy), tensors.scale(0), *dx
     )
@@ -255,10 +255,10 @@ def test_softmax(library, dtype, last, log, mode):
     expected = (
         slopes - p * slopes.sum(axes, keepdims=True) if log else p * (slopes - (slopes * p).sum(axes, keepdims=True))
     )
-    close(tensors.get(dx, shape), expected, dtype, 200)
+    assert_close(tensors.get(dx, shape), expected, dtype, 200)
 
 
-def test_tensors_of_other_layouts_and_fills(library):
+def test_transform_and_set_tensor(library):
     values = numbers((2, 3, 4, 5), "float32")
     planes, last = (Tensors(library, "float32", last) for last in (False, True))
     target = last.put(np.zeros(values.shape, np.float32))
@@ -270,7 +270,7 @@ def test_tensors_of_other_layouts_and_fills(library):
     assert (last.get(target, values.shape) == 3).all()
 
 
-def test_shapes_that_do_not_fit_are_refused_as_cudnn_does(library):
+def test_invalid_shapes_return_the_errors_of_cudnn(library):
     tensors = Tensors(library, "float32")
     pooling = library.descriptor("Pooling", 0, 0, 2, *(ints([value] * 2) for value in (2, 0, 2)))
     x, y = tensors.put(np.zeros((2, 3, 6, 6), np.float32)), tensors.put(np.zeros((2, 4, 3, 3), np.float32))
@@ -278,7 +278,7 @@ def test_shapes_that_do_not_fit_are_refused_as_cudnn_does(library):
     assert library.status("cudnnSetTensorNdDescriptor", None, 0, 4, ints([1] * 4), ints([1] * 4)) == 3
 
 
-def test_an_auto_tuner_is_spared_algorithms_that_are_all_the_same(library):
+def test_one_algorithm_is_offered_to_auto_tuners(library):
     size, nothing = ctypes.c_size_t(7), [ctypes.c_void_p()] * 5
     statuses = [
         library.status(f"cudnnGetConvolution{direction}WorkspaceSize", *nothing, algorithm, ctypes.byref(size))

@@ -5,7 +5,7 @@ import ctypes
 import numpy as np
 import pytest
 from closed_library import DNN, Library
-from stand_in_tensors import TYPES, close, numbers
+from stand_in_tensors import TYPES, assert_close, numbers
 from test_cpu_fallbacks_dnn import CONVOLUTIONS, Convolution
 
 # cudnn_graph.h: cudnnBackendDescriptorType_t
@@ -164,7 +164,7 @@ def test_a_convolution_and_its_gradients(library, graph, dtype, last, kind):
         plan = graph.plan(convolution(graph, c, dtype, operation, last, alpha=2, beta=0.5))
         assert graph.execute(plan, memory) == 0
         computed = library.get_tensor(memory[result], old_values.shape, dtype, last).astype(np.float64)
-        close(computed, 2 * expected + 0.5 * old_values.astype(np.float64), dtype, terms)
+        assert_close(computed, 2 * expected + 0.5 * old_values.astype(np.float64), dtype, terms)
 
 
 def test_a_report_names_the_kind_of_operation(library, graph):
@@ -175,7 +175,7 @@ def test_a_report_names_the_kind_of_operation(library, graph):
             for name, s in zip((X, W, Y), (c.x_shape, c.w_shape, c.y_shape), strict=True)
         }
         assert graph.execute(graph.plan(convolution(graph, c, "float32", kind)), memory) == 0
-        assert f"cudnnBackendExecute(CONVOLUTION_{name})" in library.stood_in()
+        assert f"cudnnBackendExecute(CONVOLUTION_{name})" in library.fallback_calls()
 
 
 @pytest.mark.parametrize(("kind", "name"), [(FORWARD, "FORWARD"), (DATA, "BACKWARD_DATA"), (FILTER, "BACKWARD_FILTER")])
@@ -194,7 +194,7 @@ def test_scales_are_floats_or_doubles(library, graph):
         memory = {X: library.put(x), W: library.put(w), Y: library.put(np.zeros(c.y_shape, np.float32))}
         operation = convolution(graph, c, "float32", FORWARD, alpha=4, scale=scale)
         assert graph.execute(graph.plan(operation), memory) == 0
-        close(library.get(memory[Y], c.y_shape, np.float32), 4 * c.forward(x, w), "float32", 4 * c.terms)
+        assert_close(library.get(memory[Y], c.y_shape, np.float32), 4 * c.forward(x, w), "float32", 4 * c.terms)
 
 
 def test_destroyed_descriptors_live_on_in_the_plan(library, graph):
@@ -206,7 +206,7 @@ def test_destroyed_descriptors_live_on_in_the_plan(library, graph):
     graph.destroy()
     memory = {X: library.put(x), W: library.put(w), Y: library.put(np.zeros(c.y_shape, np.float32))}
     assert graph.execute(plan, memory) == 0
-    close(library.get(memory[Y], c.y_shape, np.float32), c.forward(x, w), "float32", 2 * c.terms)
+    assert_close(library.get(memory[Y], c.y_shape, np.float32), c.forward(x, w), "float32", 2 * c.terms)
 
 
 FUNCTIONS = {  # cudnnPointwiseMode_t: operands, what NumPy does
@@ -236,7 +236,7 @@ def test_a_pointwise_operation(library, graph, dtype, mode):
     memory = {1: library.put(x), 2: library.put(b), 3: library.put(np.zeros(shape, dtype))}
     assert graph.execute(graph.plan(graph.descriptor(POINTWISE_OPERATION, attributes)), memory) == 0
     wide = [0.5 * x.astype(np.float64), 2 * b.astype(np.float64)]
-    close(library.get(memory[3], shape, dtype).astype(np.float64), function(*wide[:operands]), dtype, 200)
+    assert_close(library.get(memory[3], shape, dtype).astype(np.float64), function(*wide[:operands]), dtype, 200)
 
 
 def pointwise(graph, mode, x, y, b=None, clips=(), b_scale=1):
@@ -276,11 +276,11 @@ def test_a_fused_convolution_keeps_what_lies_between_out_of_memory(library, grap
     }
     assert graph.execute(plan, memory) == 0
     expected = np.maximum(c.forward(x, w) + bias, 0)
-    close(library.get(memory[Y], c.y_shape, np.float32), expected, "float32", 2 * c.terms)
+    assert_close(library.get(memory[Y], c.y_shape, np.float32), expected, "float32", 2 * c.terms)
     assert 0 < (expected == 0).sum() < expected.size
 
 
-def test_an_operand_without_weight_is_not_read(library, graph):
+def test_an_operand_with_zero_scale_is_not_read(library, graph):
     """TensorFlow's fused convolutions have a tensor to be added, without memory if its scale is 0."""
     x, b, y = (graph.tensor(name, (1, 2, 3, 4), "float32") for name in (1, 2, 3))
     values = numbers((1, 2, 3, 4), "float32")
@@ -296,7 +296,7 @@ def test_an_operand_without_weight_is_not_read(library, graph):
         ({5: 0.25}, lambda x: np.where(x < 0, 0.25 * x, x)),
     ],
 )  # fmt: skip
-def test_a_rectifier_with_clips(library, graph, clips, expected):
+def test_relu_with_clips(library, graph, clips, expected):
     x, y = (graph.tensor(name, (1, 2, 3, 4), "float32") for name in (1, 3))
     values = numbers((1, 2, 3, 4), "float32")
     memory = {1: library.put(values), 3: library.put(np.zeros_like(values))}
@@ -305,13 +305,13 @@ def test_a_rectifier_with_clips(library, graph, clips, expected):
 
 
 class TestErrors:
-    def test_what_is_finalized_does_not_change(self, graph):
+    def test_a_finalized_descriptor_cannot_be_changed(self, graph):
         tensor = graph.tensor(1, (1, 2, 3, 4), "float32")
         assert graph.set(tensor, 906, INT64, 2) == NOT_INITIALIZED
         number = np.array([0], np.int64)
         assert (graph.get(tensor, 906, INT64, number), number[0]) == ((0, 1), 1)
 
-    def test_what_is_not_finalized_is_not_read(self, graph):
+    def test_a_descriptor_that_is_not_finalized_cannot_be_read(self, graph):
         assert graph.get(graph.create(TENSOR), 906, INT64, np.array([0], np.int64)) == (NOT_INITIALIZED, -1)
 
     def test_a_descriptor_that_is_not_finalized_is_no_attribute(self, graph):
@@ -332,7 +332,7 @@ class TestErrors:
         assert graph.get(tensor, 902, INT64, values, requested=2) == (0, 4)
         assert values.tolist() == [1, 2, -1, -1]
 
-    def test_null(self, graph):
+    def test_null_pointers_are_refused(self, graph):
         for name, arguments in (
             ("cudnnBackendCreateDescriptor", (17, None)), ("cudnnBackendFinalize", (None,)),
             ("cudnnBackendExecute", (None, None, None)),
@@ -359,7 +359,7 @@ class TestErrors:
         plan = graph.plan(convolution(graph, c, "float32", FORWARD))
         assert graph.execute(plan, {X: library.put(numbers(c.x_shape, "float32"))}) == BAD_PARAMETER
 
-    def test_what_no_fallback_computes(self, graph):
+    def test_operations_without_fallback_are_refused(self, graph):
         assert graph.finalize(graph.create(MATMUL)) == NOT_SUPPORTED
         by_value = graph.tensor(X, (2, 4, 9, 9), "float32", by_value=True)
         c = Convolution()
@@ -411,7 +411,7 @@ class TestCapture:
         for launches in (1, 2):
             library.launch_graph(executable, stream)
             result = library.get(memory[Y], c.y_shape, np.float32)
-            close(result, launches * y, "float32", 4 * c.terms)
+            assert_close(result, launches * y, "float32", 4 * c.terms)
 
     def test_a_call_with_descriptors(self, library, stream, handle):
         x = np.arange(24, dtype=np.float32).reshape(1, 1, 4, 6)

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from closed_library import DNN, ints
-from stand_in_tensors import close, numbers
+from stand_in_tensors import assert_close, numbers
 
 RELU, TANH, LSTM, GRU = range(4)  # cudnn_adv.h: cudnnRNNMode_t
 CELLS = {"relu": RELU, "tanh": TANH, "lstm": LSTM, "gru": GRU}
@@ -277,10 +277,10 @@ def test_outputs_and_gradients(library, cell, shape):
     run = Run(network)
     assert run.forward() == 0
     y, h, c = network.define(run.weights, run.x, run.h, run.c)
-    close(network.get_sequences(run.y, network.y_size), y, "float64", 100)
-    close(library.get(run.hy, h.shape, "float64"), h, "float64", 100)
+    assert_close(network.get_sequences(run.y, network.y_size), y, "float64", 100)
+    assert_close(library.get(run.hy, h.shape, "float64"), h, "float64", 100)
     if cell == "lstm":
-        close(library.get(run.cy, c.shape, "float64"), c, "float64", 100)
+        assert_close(library.get(run.cy, c.shape, "float64"), c, "float64", 100)
     dy, dh, dc = numbers(y.shape, "float64", 5), numbers(h.shape, "float64", 6), numbers(c.shape, "float64", 7)
     dc *= cell == "lstm"
     inputs = [run.x, run.h, run.c, run.weights]
@@ -305,7 +305,7 @@ def test_outputs_and_gradients(library, cell, shape):
 
 @pytest.mark.parametrize("cell", CELLS)
 @pytest.mark.parametrize("shape", SHAPES)
-def test_each_weight_is_of_one_parameter(library, cell, shape):
+def test_parameters_do_not_overlap(library, cell, shape):
     network = Network(library, cell, **SHAPES[shape])
     owners = np.zeros(network.sizes()[0] // 8)
     for layer in range(network.layers * network.directions):
@@ -325,8 +325,8 @@ def test_half_and_single_precision(library, cell, dtype):
     assert run.forward() == 0
     wide = [values.astype(np.float64) for values in (run.weights, run.x, run.h, run.c)]
     y, h, _ = network.define(*wide)
-    close(network.get_sequences(run.y, network.y_size), y, dtype, 100)
-    close(library.get(run.hy, h.shape, dtype).astype(np.float64), h, dtype, 100)
+    assert_close(network.get_sequences(run.y, network.y_size), y, dtype, 100)
+    assert_close(library.get(run.hy, h.shape, dtype).astype(np.float64), h, dtype, 100)
 
 
 def test_inference_needs_no_reserve_space(library):
@@ -335,8 +335,8 @@ def test_inference_needs_no_reserve_space(library):
     spaces = (*run.spaces[:4], SIZE(0), None)
     assert run.forward(training=0, spaces=spaces) == 0
     y, _, _ = network.define(run.weights, run.x, run.h, run.c)
-    close(network.get_sequences(run.y, network.y_size), y, "float64", 100)
-    assert "cudnnRNNForward" in library.stood_in()
+    assert_close(network.get_sequences(run.y, network.y_size), y, "float64", 100)
+    assert "cudnnRNNForward" in library.fallback_calls()
 
 
 def test_states_that_are_null_are_zeros(library):
@@ -345,8 +345,8 @@ def test_states_that_are_null_are_zeros(library):
     run.at_h = run.at_c = run.hy = None
     assert run.forward() == 0
     y, _, c = network.define(run.weights, run.x, 0 * run.h, 0 * run.c)
-    close(network.get_sequences(run.y, network.y_size), y, "float64", 100)
-    close(library.get(run.cy, c.shape, "float64"), c, "float64", 100)
+    assert_close(network.get_sequences(run.y, network.y_size), y, "float64", 100)
+    assert_close(library.get(run.cy, c.shape, "float64"), c, "float64", 100)
 
 
 @pytest.mark.parametrize(
@@ -359,7 +359,7 @@ def test_states_that_are_null_are_zeros(library):
         ({"layers": 1, "dropout": 0.5}, 0),
     ],
 )
-def test_what_is_not_computed_or_wrong(library, others, status):
+def test_unsupported_and_invalid_networks_are_refused(library, others, status):
     good = Run(Network(library, "lstm", layers=others.get("layers", 1)))
     good.network = Network(library, "lstm", **others)
     if status == NOT_SUPPORTED:
@@ -381,14 +381,14 @@ def test_spaces_that_are_too_small(library):
     assert run.forward() == 0
 
 
-def test_parameters_that_are_not_there(library):
+def test_missing_parameters_are_refused(library):
     network, at = Network(library, "gru"), ctypes.c_void_p()
     for layer, number in ((1, 0), (-1, 0), (0, 6), (0, -1)):
         arguments = [None, network.description, layer, SIZE(0), None, number, None, ctypes.byref(at), None, None]
         assert library.status("cudnnGetRNNWeightParams", *arguments) == BAD_PARAMETER
 
 
-def test_descriptors_give_back_what_was_set(library):
+def test_descriptors_return_their_settings(library):
     """TensorFlow asks for it, and for some attributes alone."""
     network = Network(library, "gru", layers=2, two=True, bias=INPUT_BIAS, dropout=0.25)
     fields = [ctypes.c_int(-1) for _ in range(12)]

@@ -5,7 +5,7 @@ import ctypes
 import numpy as np
 import pytest
 from closed_library import tolerance
-from stand_in_tensors import TYPES, Tensors, close, numbers, sums
+from stand_in_tensors import TYPES, Tensors, assert_close, numbers, sum_type
 
 
 @pytest.mark.parametrize("dtype", TYPES)
@@ -17,7 +17,7 @@ def test_batch_normalisation(library, dtype, last, mode, ops):
     tensors, shape = Tensors(library, dtype, last), (4, 3, 2, 5)
     axes, parameter_shape = ((0,), (1, 3, 2, 5)) if mode == 0 else ((0, 2, 3), (1, 3, 1, 1))
     x, z, dy = (numbers(shape, dtype, k) for k in range(3))
-    parameter_type = sums(dtype)
+    parameter_type = sum_type(dtype)
     scale, bias, mean, variance = (
         numbers(parameter_shape, parameter_type, k) + (2 if k in (0, 3) else 0) for k in range(4)
     )
@@ -51,12 +51,12 @@ def test_batch_normalisation(library, dtype, last, mode, ops):
         return np.maximum(normalized + (z if ops == 2 else 0), 0 if ops else -np.inf)
 
     exact = [a.astype(np.float64) for a in (x, scale, bias, z)]
-    close(tensors.get(y, shape), normalize(*exact), dtype, 20)
+    assert_close(tensors.get(y, shape), normalize(*exact), dtype, 20)
     size = x.size / scale.size
     new_mean = 0.75 * mean + 0.25 * exact[0].mean(axes, keepdims=True)
-    close(tensors.get((0, mean_address), parameter_shape, parameter_type), new_mean, parameter_type, 20)
+    assert_close(tensors.get((0, mean_address), parameter_shape, parameter_type), new_mean, parameter_type, 20)
     new_variance = 0.75 * variance + 0.25 * exact[0].var(axes, keepdims=True) * size / (size - 1)
-    close(tensors.get((0, variance_address), parameter_shape, parameter_type), new_variance, parameter_type, 20)
+    assert_close(tensors.get((0, variance_address), parameter_shape, parameter_type), new_variance, parameter_type, 20)
 
     dx, dz = tensors.put(np.zeros(shape, dtype)), tensors.put(np.zeros(shape, dtype))
     dscale, dbias = (tensors.put(np.zeros(parameter_shape, parameter_type), parameter_type)[1] for _ in range(2))
@@ -74,7 +74,7 @@ def test_batch_normalisation(library, dtype, last, mode, ops):
     # A rectified sum has no slope at zero; differences of doubles have about six correct digits.
     slopes = dy.astype(np.float64) * ((normalize(*exact) > 0) if ops else 1)
     if ops == 2:
-        close(tensors.get(dz, shape), slopes, dtype, 4)
+        assert_close(tensors.get(dz, shape), slopes, dtype, 4)
     expected = np.zeros(shape)
     for k in np.ndindex(shape):
         step = np.zeros(shape)
@@ -86,18 +86,19 @@ def test_batch_normalisation(library, dtype, last, mode, ops):
         ).sum() / 2e-5
     assert np.abs(tensors.get(dx, shape) - expected).max() < max(1e-4, 20 * tolerance(dtype))
     normalized_x = normalize_linearly(exact[0], axes, 1, 0, 0)
-    close(
+    assert_close(
         tensors.get((0, dscale), parameter_shape, parameter_type),
         (slopes * normalized_x).sum(axes, keepdims=True),
         parameter_type,
         400,
     )
-    close(
+    assert_close(
         tensors.get((0, dbias), parameter_shape, parameter_type), slopes.sum(axes, keepdims=True), parameter_type, 200
     )
 
 
 def normalize_linearly(x, axes, scale, bias, z):
+    """Return the batch normalization of x in double precision."""
     return (x - x.mean(axes, keepdims=True)) / np.sqrt(x.var(axes, keepdims=True) + 0.01) * scale + bias + z
 
 
@@ -116,4 +117,4 @@ def test_batch_normalisation_of_one_sample(library, mode):
         "cudnnBatchNormalizationForwardInference", None, mode, tensors.scale(1), tensors.scale(0), *tensors.put(x),
         *y, parameter_descriptor, scale_address, *addresses, ctypes.c_double(0.01),
     )  # fmt: skip
-    close(tensors.get(y, shape), (x - mean) / np.sqrt(variance + 0.01) * scale + bias, "float32", 20)
+    assert_close(tensors.get(y, shape), (x - mean) / np.sqrt(variance + 0.01) * scale + bias, "float32", 20)

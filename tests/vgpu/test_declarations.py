@@ -39,7 +39,7 @@ def test_a_label_belongs_to_its_scope(device, block):
         "cvta.param.u64 %l0, p0; cvta.to.param.u64 %l0, %l0; cvta.global.u64 %l0, 4; ret;",
     ],
 )
-def test_what_ptxas_takes_is_taken(device, body):
+def test_declarations_that_ptxas_accepts_are_accepted(device, body):
     assert mutants.outcome(device, kernel(body, ["p0"]).encode()) == "ran"
 
 
@@ -81,7 +81,7 @@ def test_what_ptxas_takes_is_taken(device, body):
         "barrier.sync 0, -33; ret;",
     ],
 )
-def test_what_ptxas_refuses_is_refused(device, body):
+def test_declarations_that_ptxas_refuses_are_refused(device, body):
     assert mutants.outcome(device, kernel(body, ["p0"]).encode()) == "refused"
 
 
@@ -103,7 +103,7 @@ def test_a_module_defines_each_name_once(device, head, end):
     assert mutants.outcome(device, kernel("ret;", ["p0"], head=head + "\n").encode()) == end
 
 
-def test_lanes_are_named_from_64_on(device):
+def test_shfl_and_vote_without_sync_are_refused_in_newer_ptx(device):
     """shfl and vote without .sync are valid if the PTX version is below 6.4 or the target below sm_70."""
     text = kernel("shfl.down.b32 %r1, %r1, 1, 31; vote.all.pred %p1, %p2; ret;", ["p0"])
     for older in (".version 6.3\n.target sm_70\n", ".version 7.0\n.target sm_60\n"):

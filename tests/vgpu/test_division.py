@@ -6,7 +6,7 @@ from exact import result
 from operands import assert_same, operand_tuples
 from virtual_device import kernel
 
-FAR = 0x7E800000  # 2^126
+LARGE = 0x7E800000  # 2^126
 
 
 def scale_by(x, factor):
@@ -23,14 +23,14 @@ def flush(x, ftz):
 def test_division(device, how, ftz):
     """div is a * (1 / b), scaled if b is subnormal, or above 2^126 for div.full, where 1 / b would be flushed."""
     x, y = operand_tuples("f32", 2, 500)
-    far = np.array([FAR - 1, FAR, FAR + 1, FAR + (1 << 23), 0x7F7FFFFF, 0x7F800000], np.uint32)
+    far = np.array([LARGE - 1, LARGE, LARGE + 1, LARGE + (1 << 23), 0x7F7FFFFF, 0x7F800000], np.uint32)
     near = np.array([0, 1, 0x7FFFFF, 0x800000, 0x3F800000, 0x7F7FFFFF, 0x7F800000, 0x7FC00000], np.uint32)
     signs = np.array([0, 1 << 31], np.uint32)
     a, b = (grid.ravel() for grid in np.meshgrid(np.add.outer(signs, near), np.add.outer(signs, far)))
     x, y = np.concatenate([x, a]), np.concatenate([y, b])
     magnitude = y & 0x7FFFFFFF
     scale = np.where((magnitude < 0x800000) & (not ftz), 2.0**24, 1)
-    scale = np.where((magnitude > FAR) & (how == "full"), 0.25, scale)
+    scale = np.where((magnitude > LARGE) & (how == "full"), 0.25, scale)
     p, q = flush(scale_by(flush(x, ftz), scale), ftz), scale_by(y, scale)
     inverse = device.evaluate("rcp.approx.ftz.f32 %d, %x;", [np.uint32], q)
     expected = [
@@ -39,7 +39,7 @@ def test_division(device, how, ftz):
     assert_same(device.evaluate(f"div.{how}{ftz}.f32 %d, %x, %y;", [np.uint32], x, y), expected, x, y)
 
 
-def test_a_quotient_is_near_the_true_one(device):
+def test_the_error_of_a_quotient_is_at_most_2_ulp(device):
     """The error is at most 2 units in the last place, as PTX documents."""
     x, y = (np.random.default_rng(n).uniform(0.01, 100, 4000).astype(np.float32) for n in range(2))
     for modifier in ("approx", "full"):

@@ -71,7 +71,7 @@ def test_a_block_size_is_proposed(device):
 
 
 @pytest.mark.parametrize("error", [-1, 12345, 998])
-def test_a_number_that_is_no_error_has_neither_name_nor_words(device, error):
+def test_an_unknown_error_code_has_no_name_and_no_description(device, error):
     for call in (device.cuda.cuGetErrorString, device.cuda.cuGetErrorName):
         text = ctypes.c_char_p(b"before")
         assert (call(error, ctypes.byref(text)), text.value) == (1, None)  # CUDA_ERROR_INVALID_VALUE

@@ -39,18 +39,18 @@ def address(device, name):
         ("cuGetProcAddress", 12000, "cuGetProcAddress_v2"),
     ],
 )
-def test_a_call_has_the_form_of_the_callers_version(device, name, version, form):
+def test_an_entry_point_is_that_of_the_requested_version(device, name, version, form):
     assert entry_point(device, name, version) == (address(device, form), 0)
 
 
-def test_the_default_stream_of_each_thread_has_forms_of_its_own(device):
+def test_per_thread_default_stream_has_its_own_entry_points(device):
     assert entry_point(device, "cuLaunchKernel", 12000, flags=2)[0] == address(device, "cuLaunchKernel_ptsz")
     assert entry_point(device, "cuMemcpyHtoD", 12000, flags=2)[0] == address(device, "cuMemcpyHtoD_v2_ptds")
     assert entry_point(device, "cuMemAlloc", 12000, flags=2)[0] == address(device, "cuMemAlloc_v2")
 
 
 @pytest.mark.parametrize("name", ["cuNoSuchCall", "cudaMalloc", "cublasCreate_v2", "vgpu_set_schedule", ""])
-def test_what_is_no_call_of_the_driver_is_not_found(device, name):
+def test_unknown_entry_points_are_not_found(device, name):
     assert entry_point(device, name, 12000) == (None, 1)
 
 
@@ -104,7 +104,7 @@ def test_a_module_is_read_from_a_file(device, tmp_path):
     device.cuda.cuModuleUnload(module)
 
 
-def test_pools_give_memory_and_rows_begin_where_textures_want_them(device):
+def test_pools_allocate_and_pitches_are_aligned(device):
     cuda, pool, memory, pitch = device.cuda, ctypes.c_void_p(), ctypes.c_uint64(), ctypes.c_size_t()
     assert cuda.cuDeviceGetDefaultMemPool(ctypes.byref(pool), 0) == 0
     assert cuda.cuMemAllocFromPoolAsync(ctypes.byref(memory), ctypes.c_size_t(4096), pool, None) == 0
@@ -121,7 +121,7 @@ def test_pools_give_memory_and_rows_begin_where_textures_want_them(device):
     assert cuda.cuMemAllocPitch_v2(ctypes.byref(memory), ctypes.byref(pitch), huge, huge, 4) == 1
 
 
-def test_a_box_is_copied(device):
+def test_cuMemcpy3D_copies_a_box(device):
     """CUDA_MEMCPY3D copies from the second slice of the host's box to the first of the device's, and back."""
     depth, rows, width, pitch = 2, 3, 5, 8
     source = np.arange(4 * 4 * 8, dtype=np.uint8).reshape(4, 4, 8)
@@ -153,7 +153,7 @@ def test_errors_have_the_names_that_programs_compare(device, error, driver, runt
     assert (text.value, device.cuda.cudaGetErrorName(error)) == (driver, runtime)
 
 
-def test_calls_by_their_names_of_old(device):
+def test_unversioned_names_are_found(device):
     """Taichi looks up calls by name, and some of them without a version suffix."""
     cuda, handle, small_size, size = device.cuda, ctypes.c_void_p(), ctypes.c_uint(), ctypes.c_size_t()
     for create, destroy in (("cuEventCreate", "cuEventDestroy"), ("cuStreamCreate", "cuStreamDestroy")):

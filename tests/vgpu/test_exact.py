@@ -11,7 +11,7 @@ HOST = {"add": np.add, "sub": np.subtract, "mul": np.multiply, "div": np.divide,
 
 @pytest.mark.parametrize("type", FLOATS)
 @pytest.mark.parametrize("op", HOST)
-def test_agrees_with_numpy(op, type):
+def test_the_exact_reference_agrees_with_numpy(op, type):
     columns = operand_tuples(type, 1 if op == "sqrt" else 2, 2000, seed=9)
     with np.errstate(all="ignore"):
         host = HOST[op](*(column.view(FLOATS[type]) for column in columns))

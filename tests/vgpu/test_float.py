@@ -25,7 +25,7 @@ def check(device, text, type, reference, columns):
 @pytest.mark.parametrize("type", ["f32", "f64"])
 @pytest.mark.parametrize("mode", ["rn", "rz", "rm", "rp"])
 @pytest.mark.parametrize("op", ARITY)
-def test_rounded(device, op, mode, type):
+def test_arithmetic_in_each_rounding(device, op, mode, type):
     columns = operand_tuples(type, ARITY[op], 1500)
     check(device, f"{op}.{mode}", type, lambda *xs: result(type, op, mode, xs), columns)
 
@@ -42,14 +42,14 @@ def test_flushed_and_held(device, op, mode):
         )
 
 
-def test_products_and_sums_in_one(device):
+def test_fma(device):
     columns = operand_tuples("f32", 3, 800, seed=2)
     check(device, "mad.rn", "f32", lambda *xs: result("f32", "fma", "rn", xs), columns)
     check(device, "mad.rm", "f64", lambda *xs: result("f64", "fma", "rm", xs), operand_tuples("f64", 3, 800, seed=2))
 
 
 @pytest.mark.parametrize("op", ["min", "max"])
-def test_magnitudes_with_joined_signs(device, op):
+def test_xorsign_abs(device, op):
     columns, flush = operand_tuples("f32", 2), Real("f32").flushed
     for nan in (False, True):
         options = {"greater": op == "max", "nan": nan}
@@ -66,7 +66,7 @@ def test_magnitudes_with_joined_signs(device, op):
 
 
 @pytest.mark.parametrize("type", ["f32", "f64"])
-def test_least_and_greatest(device, type):
+def test_min_and_max(device, type):
     x, y = operand_tuples(type, 2)
     flush = Real(type).flushed
     for op, greater in (("min", False), ("max", True)):
@@ -77,7 +77,7 @@ def test_least_and_greatest(device, type):
 
 
 @pytest.mark.parametrize("type", ["f32", "f64"])
-def test_signs(device, type):
+def test_neg_abs_and_copysign(device, type):
     (x,) = operand_tuples(type, 1)
     real = Real(type)
     x = x[[not real.is_nan(bits) for bits in x.tolist()]]  # the result for a NaN is unspecified
@@ -99,7 +99,7 @@ def test_absolute_value_of_a_double_nan_is_that_nan_made_quiet(device):
     assert_same(results, x | np.uint64(1 << 51), x)
 
 
-def test_what_only_rounding_makes_normal_is_flushed(device):
+def test_results_that_rounding_makes_normal_are_flushed(device):
     """The rows are results of an H100."""
     normal, under_one, over_one, sign = 0x800000, 0x3F7FFFFF, 0x3F800001, 1 << 31
     rows = {
@@ -127,7 +127,7 @@ KINDS = {
 
 @pytest.mark.parametrize("type", ["f32", "f64"])
 @pytest.mark.parametrize("kind", KINDS)
-def test_kinds_of_numbers(device, kind, type):
+def test_testp(device, kind, type):
     (x,) = operand_tuples(type, 1)
     results = device.evaluate(f"testp.{kind}.{type} %p0, %x; selp.u32 %d, 1, 0, %p0;", [np.uint32], x)
     assert_same(results, KINDS[kind](x.view(type.replace("f", "float"))).astype(np.uint32), x)
@@ -226,7 +226,7 @@ def test_a_modifier_that_is_not_known_is_refused(device):
             device.evaluate(text, [np.uint32], np.zeros(4, np.uint32))
 
 
-def test_roots_of_doubles_keep_what_is_subnormal(device):
+def test_rsqrt_of_doubles_keeps_subnormals(device):
     """rsqrt.approx.f64 without ftz is accurate for subnormal operands, too."""
     (x,) = operand_tuples("f64", 1)
     with np.errstate(all="ignore"):

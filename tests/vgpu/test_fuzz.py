@@ -14,7 +14,7 @@ REQUIREMENTS = ANSWERS.with_name("requirements.txt")  # likewise: version, archi
 PROGRAMS = 400  # before a release, fuzz.py runs 100,000
 
 
-def test_random_programs(device):
+def test_random_programs_agree_with_exact_arithmetic(device):
     disagreements = exact_oracle.disagreements(
         device, [draw_program(1, number, families.ALL) for number in range(PROGRAMS)]
     )
@@ -54,7 +54,7 @@ def rounded_twice(form, name):
         ("bf16", "half precision", re.compile(r"fma\.rn\.bf16"), rounded_twice),
     ],
 )
-def test_operands_come_to_where_rounding_is_hard(device, name, family, chosen, wrong):
+def test_drawn_operands_reach_hard_cases_of_rounding(device, name, family, chosen, wrong):
     """Drawn operands show faults near the least normal number, and faults in the decision of ties."""
     forms = [replace(form, reference=wrong(form, name)) for form in families.ALL[family] if chosen.search(form.name)]
     programs = [draw_program(3, number, {family: forms}) for number in range(PROGRAMS)]
@@ -73,7 +73,7 @@ def another_bit(reference):
 
 
 @pytest.mark.parametrize("family", families.ALL)
-def test_one_wrong_bit_is_found_and_its_line_is_named(device, family):
+def test_a_wrong_bit_is_found_and_its_line_named(device, family):
     wrong = {family: [replace(form, reference=another_bit(form.reference)) for form in families.ALL[family]]}
     disagreements = exact_oracle.disagreements(device, [draw_program(2, number, wrong) for number in range(20)])
     assert disagreements
@@ -82,7 +82,7 @@ def test_one_wrong_bit_is_found_and_its_line_is_named(device, family):
     assert len(minimized.lines) <= len(disagreements[0].program.lines)
 
 
-def test_what_ptxas_refuses_is_refused(device):
+def test_recorded_statements_are_accepted_as_by_ptxas(device):
     """ptxas and the device accept the same recorded statements, except for two short lists."""
     lines = ANSWERS.read_text().splitlines()
     statements = [line[2:] for line in lines]
@@ -92,7 +92,7 @@ def test_what_ptxas_refuses_is_refused(device):
     assert sum(by_virtual_gpu) > 500
 
 
-def test_statements_need_what_ptxas_says(device):
+def test_statements_require_the_versions_of_ptxas(device):
     """The device wants the PTX version and architecture that ptxas wants, for each modifier of each instruction."""
     lines = [line.split(" ", 2) for line in REQUIREMENTS.read_text().splitlines()]
     needs = [(int(version), int(target), text) for version, target, text in lines]
@@ -114,5 +114,5 @@ def test_generic_addresses_that_a_variable_names(device):
 
 
 @pytest.mark.skipif(not cuda_oracle.NVCC, reason="nvcc was not found")
-def test_random_functions_that_nvcc_compiled(device, tmp_path):
+def test_random_functions_compiled_by_nvcc(device, tmp_path):
     assert cuda_oracle.disagreements(device, 1, 30, tmp_path) == []

@@ -29,6 +29,7 @@ class Graph:
         _, self.function = device.function(module)
 
     def node(self, name, parameters, *more_arguments):
+        """Add a node by that call; return its handle."""
         handle = ctypes.c_void_p()
         assert getattr(self.cuda, name)(ctypes.byref(handle), self.graph, None, 0, parameters, *more_arguments) == 0
         return handle
@@ -43,9 +44,11 @@ class Graph:
         return parameters
 
     def filling(self, value):
+        """Return the parameters of a fill of all words."""
         return (ctypes.c_uint64 * 5)(self.words.value, 0, value | 4 << 32, COUNT, 1)
 
     def launch(self):
+        """Launch the graph, and return the words."""
         if not self.run:
             assert self.cuda.cuGraphInstantiateWithFlags(ctypes.byref(self.run), self.graph, ctypes.c_uint64(0)) == 0
         assert self.cuda.cuGraphLaunch(self.run, None) == 0
@@ -57,6 +60,7 @@ class Graph:
 
 @pytest.fixture
 def graph(device):
+    """Return an empty Graph."""
     return Graph(device)
 
 
@@ -68,7 +72,7 @@ def add(graph, value):
     return node
 
 
-def test_steps_are_done_in_their_order(graph):
+def test_nodes_run_in_their_order(graph):
     graph.node("cuGraphAddMemsetNode", graph.filling(5), None)
     graph.node("cuGraphAddEmptyNode", None)
     add(graph, 7)
@@ -76,7 +80,7 @@ def test_steps_are_done_in_their_order(graph):
     assert [graph.launch(), graph.launch()] == [42, 42]
 
 
-def test_a_step_is_exchanged_without_a_change_of_the_graph(graph):
+def test_a_node_of_an_executable_graph_is_updated(graph):
     fill, addition = graph.node("cuGraphAddMemsetNode", graph.filling(5), None), add(graph, 7)
     assert graph.launch() == 12
     assert graph.cuda.cuGraphExecMemsetNodeSetParams(graph.run, fill, graph.filling(100), None) == 0
@@ -89,7 +93,7 @@ def test_a_step_is_exchanged_without_a_change_of_the_graph(graph):
     assert graph.cuda.cuGraphExecDestroy(first_executable) == 0
 
 
-def test_a_graph_is_a_step_of_another(device, graph):
+def test_a_child_graph_runs_as_a_node(device, graph):
     outer = Graph(device)
     outer.words = graph.words
     outer.node("cuGraphAddMemsetNode", outer.filling(1), None)
@@ -99,7 +103,7 @@ def test_a_graph_is_a_step_of_another(device, graph):
     assert outer.launch() == 7
 
 
-def test_a_copy(graph):
+def test_a_copy_node(graph):
     source = np.full(COUNT, 77, np.uint32)
     side = [
         0,

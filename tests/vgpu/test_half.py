@@ -25,7 +25,7 @@ def check(device, text, type, reference, columns):
 
 @pytest.mark.parametrize("type", TYPES)
 @pytest.mark.parametrize("op", ARITY)
-def test_rounded(device, op, type):
+def test_arithmetic_in_each_rounding(device, op, type):
     columns = operand_tuples(type, ARITY[op], 6000)
     check(device, f"{op}.rn" if op == "fma" else op, type, lambda *xs: result(type, op, "rn", xs), columns)
 
@@ -45,7 +45,7 @@ def test_relu_of_fma(device, type):
     check(device, "fma.rn.relu", type, lambda *xs: result(type, "fma", "rn", xs, relu=True), columns)
 
 
-def test_products_that_only_one_rounding_gets_right(device):
+def test_fma_rounds_once(device):
     """The addend is far below the product's last place, and decides ties."""
     random = np.random.default_rng(5)
     for type in TYPES:
@@ -57,7 +57,7 @@ def test_products_that_only_one_rounding_gets_right(device):
 
 
 @pytest.mark.parametrize("type", TYPES)
-def test_least_and_greatest(device, type):
+def test_min_and_max(device, type):
     x, y = operand_tuples(type, 2)
     flush = Real(type).flushed
     for op, greater in (("min", False), ("max", True)):
@@ -68,7 +68,7 @@ def test_least_and_greatest(device, type):
 
 
 @pytest.mark.parametrize("type", TYPES)
-def test_magnitudes_with_joined_signs(device, type):
+def test_xorsign_abs(device, type):
     x, y = operand_tuples(type, 2)
     flush = Real(type).flushed
     for op, greater in (("min", False), ("max", True)):
@@ -81,7 +81,7 @@ def test_magnitudes_with_joined_signs(device, type):
 
 
 @pytest.mark.parametrize("type", TYPES)
-def test_signs(device, type):
+def test_neg_and_abs(device, type):
     x = np.arange(1 << 16, dtype=np.uint16)
     real = Real(type)
     x = x[[not real.is_nan(bits) for bits in x.tolist()]]  # the result for a NaN is unspecified

@@ -123,27 +123,27 @@ def call_results(device, name, handle):
     return {call: getattr(device.cuda, call)(*map(to_argument, arguments)) for call, *arguments in HANDLES[name][2]}
 
 
-WILD = [0xDEAD0000, 0x123456789ABC, ctypes.addressof(out), 0xFFFFFFFFFFFFFFF8]
+INVALID_HANDLES = [0xDEAD0000, 0x123456789ABC, ctypes.addressof(out), 0xFFFFFFFFFFFFFFF8]
 
 
 @pytest.mark.parametrize("name", HANDLES)
-def test_a_handle_that_is_none(device, name):
+def test_invalid_handles_return_errors(device, name):
     _, destroy, calls, error = HANDLES[name]
-    for wild in WILD:
+    for wild in INVALID_HANDLES:
         handle = ctypes.c_void_p(wild)
         assert call_results(device, name, handle) == {call: error for call, *_ in calls}, hex(wild)
         assert not destroy or getattr(device.cuda, destroy)(handle) == error
 
 
 @pytest.mark.parametrize("name", [name for name in HANDLES if HANDLES[name][1]])
-def test_a_handle_is_destroyed_once(device, name):
+def test_destroying_a_handle_twice_is_an_error(device, name):
     create, destroy, calls, error = HANDLES[name]
     handle = create(device)
     assert [getattr(device.cuda, destroy)(handle) for _ in range(3)] == [0, error, error]
     assert call_results(device, name, handle) == {call: error for call, *_ in calls}
 
 
-def test_a_function_goes_with_its_module(device):
+def test_a_function_is_invalid_after_its_module_is_unloaded(device):
     module = create_module(device)
     functions = [device.function(module)[1].value for _ in range(2)]
     assert functions[0] == functions[1], "the same each time"
@@ -152,7 +152,7 @@ def test_a_function_goes_with_its_module(device):
     assert set(call_results(device, "function", handle).values()) == {INVALID_HANDLE}
 
 
-def test_a_context_that_is_gone_is_nobodys(device):
+def test_a_destroyed_context_is_not_current(device):
     created, current, outer = ctypes.c_void_p(), ctypes.c_void_p(7), create_handle(device, "cuCtxCreate_v2", 0, 0)
     context = create_handle(device, "cuCtxCreate_v2", 0, 0)
     device.cuda.cuCtxGetCurrent(ctypes.byref(created))
@@ -166,7 +166,7 @@ def test_a_context_that_is_gone_is_nobodys(device):
         assert getattr(device.cuda, call)(out, 1, 5) == INVALID_DEVICE
 
 
-def test_copies_and_fills_have_both_ends(device):
+def test_copies_and_fills_check_both_pointers(device):
     cuda, address, host, n = device.cuda, device.allocate(64), np.zeros(64, np.uint8), ctypes.c_size_t
     host_pointer = ctypes.c_void_p(host.ctypes.data)
     for bad in (0, address.value + 1, address.value + 64, address.value - 1, host.ctypes.data):
@@ -189,7 +189,7 @@ def test_copies_and_fills_have_both_ends(device):
     assert not host.any()
 
 
-def test_pinned_memory_is_freed_and_registered_once(device):
+def test_pinned_memory_is_freed_and_registered_only_once(device):
     cuda, address, size = device.cuda, ctypes.c_void_p(), ctypes.c_size_t(64)
     assert cuda.cuMemHostAlloc(ctypes.byref(address), size, 0) == 0
     assert [cuda.cuMemFreeHost(address), cuda.cuMemFreeHost(address), cuda.cuMemFreeHost(None)] == [
@@ -202,7 +202,7 @@ def test_pinned_memory_is_freed_and_registered_once(device):
     assert [cuda.cuMemHostUnregister(out) for _ in range(2)] == [0, 713]
 
 
-def test_memory_is_freed_by_the_call_of_its_kind(device):
+def test_memory_must_be_freed_by_the_matching_call(device):
     """Device memory is not freed as host memory, nor host memory as device memory; a refused call changes nothing."""
     cuda, host = device.cuda, ctypes.c_void_p()
     address = device.allocate(64)
@@ -214,7 +214,7 @@ def test_memory_is_freed_by_the_call_of_its_kind(device):
     assert (cuda.cuMemFree_v2(address), cuda.cuMemFreeHost(host)) == (0, 0)
 
 
-def test_memory_is_freed_by_its_beginning_and_once(device):
+def test_memory_must_be_freed_by_its_first_address_and_once(device):
     address = device.allocate(64)
     assert device.cuda.cuMemFree_v2(ctypes.c_uint64(address.value + 16)) == INVALID_VALUE
     assert [device.cuda.cuMemFree_v2(address) for _ in range(2)] == [0, INVALID_VALUE]

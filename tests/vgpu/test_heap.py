@@ -33,7 +33,7 @@ def free(device, addresses):
     assert code == 0
 
 
-def test_no_two_pieces_overlap_and_each_is_aligned(device):
+def test_allocations_are_aligned_and_do_not_overlap(device):
     sizes = np.arange(1, 65, dtype=np.uint64) * 7
     addresses = allocate(device, sizes)
     assert (addresses != 0).all() and (addresses % 16 == 0).all()
@@ -49,7 +49,7 @@ def test_no_two_pieces_overlap_and_each_is_aligned(device):
         free(device, half)
 
 
-def test_what_does_not_fit_is_no_address(device):
+def test_malloc_returns_null_if_the_heap_is_full(device):
     half = np.full(4, HEAP // 2, np.uint64)
     addresses = allocate(device, half)
     assert np.count_nonzero(addresses) == 2
@@ -72,14 +72,14 @@ def test_each_thread_reads_what_it_wrote(device, schedule):
     assert code == 0 and values.tolist() == list(range(256))
 
 
-def test_what_nobody_took_is_not_given_back(device):
+def test_freeing_an_invalid_address_is_a_fault(device):
     code, _, stderr = device.run_in_child(
         kernel(FREE_ALL, ["p0"], head=DECLARED), [np.array([4096], np.uint64)], block=1
     )
     assert code == 700 and "0x1000" in stderr
 
 
-def test_the_heap_is_as_large_as_was_asked_for_until_it_is_used(device):
+def test_the_heap_size_can_be_set_before_its_use(device):
     size = ctypes.c_size_t()
     free(device, allocate(device, np.array([64], np.uint64)))
     assert device.cuda.cuCtxGetLimit(ctypes.byref(size), 2) == 0 and size.value == HEAP

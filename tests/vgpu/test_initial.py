@@ -55,13 +55,13 @@ def read_words(device, declaration, count, follow=False):
 
 
 @pytest.mark.parametrize("text", POINTERS)
-def test_addresses(device, text):
+def test_initializers_with_addresses(device, text):
     expected = [word or 0 for word in POINTERS[text]]
     assert read_words(device, f".global .u64 {text};", len(expected), follow=True) == expected
 
 
 @pytest.mark.parametrize("text", VALUES)
-def test_values(device, text):
+def test_initializers_with_values(device, text):
     assert read_words(device, f".global .align 8 {text};", len(VALUES[text])) == VALUES[text]
 
 

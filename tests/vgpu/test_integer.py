@@ -37,12 +37,12 @@ BINARY = {"add": lambda a, b: a + b, "sub": lambda a, b: a - b, "mul.lo": lambda
 
 @pytest.mark.parametrize("type", WIDTHS)
 @pytest.mark.parametrize("op", BINARY)
-def test_two_operands(device, op, type):
+def test_add_sub_mul_min_and_max(device, op, type):
     check(device, f"{op}.{type}", type, BINARY[op])
 
 
 @pytest.mark.parametrize("op", ["add", "sub"])
-def test_saturated_sums(device, op):
+def test_saturating_sums(device, op):
     check(device, f"{op}.sat.s32", "s32", lambda a, b: clamped(BINARY[op](a, b)))
 
 
@@ -67,14 +67,14 @@ def test_wide_products(device, type):
     assert_same(device.evaluate(f"mad.wide.{type} %d, %x, %y, %z;", [unsigned(wide)], x, y, z), expected, x, y, z)
 
 
-def of_24_bits(value, type):
+def low_24_bits(value, type):
     return signed(value & 0xFFFFFF, 24) if type[0] == "s" else value & 0xFFFFFF
 
 
 @pytest.mark.parametrize("type", ["u32", "s32"])
-def test_products_of_24_bits(device, type):
+def test_mul24_and_mad24(device, type):
     def product(a, b):
-        return of_24_bits(a, type) * of_24_bits(b, type)
+        return low_24_bits(a, type) * low_24_bits(b, type)
 
     check(device, f"mul24.lo.{type}", type, product)
     check(device, f"mul24.hi.{type}", type, lambda a, b: product(a, b) >> 16)
@@ -85,7 +85,7 @@ def test_products_of_24_bits(device, type):
 
 
 @pytest.mark.parametrize("type", WIDTHS)
-def test_quotients(device, type):
+def test_div_and_rem(device, type):
     x, y = operand_tuples(type, 2)
     defined = y != 0  # PTX does not specify the result of a division by zero
     columns = [x[defined], y[defined]]
@@ -94,12 +94,12 @@ def test_quotients(device, type):
 
 
 @pytest.mark.parametrize("type", WIDTHS)
-def test_absolute_differences(device, type):
+def test_sad(device, type):
     check(device, f"sad.{type}", type, lambda a, b, c: c + abs(a - b), 3)
 
 
 @pytest.mark.parametrize("type", ["s16", "s32", "s64"])
-def test_signs(device, type):
+def test_neg_and_abs(device, type):
     check(device, f"neg.{type}", type, lambda a: -a, 1)
     check(device, f"abs.{type}", type, abs, 1)
 
@@ -147,7 +147,7 @@ def parts(value, type, bits):
 
 @pytest.mark.parametrize("second", ["u32", "s32"])
 @pytest.mark.parametrize("first", ["u32", "s32"])
-def test_dot_products(device, first, second):
+def test_dp4a_and_dp2a(device, first, second):
     x, y, z = operand_tuples("b32", 3)
     rows = list(zip(x.tolist(), y.tolist(), z.tolist(), strict=True))
     expected4 = [
@@ -170,7 +170,7 @@ def test_dot_products(device, first, second):
 
 
 @pytest.mark.parametrize("type", ["u16x2", "s16x2"])
-def test_pairs(device, type):
+def test_pairs_of_16_bit_integers(device, type):
     x, y = operand_tuples("b32", 2)
     for op in ("add", "min", "max"):
         halves = [

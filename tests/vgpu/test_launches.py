@@ -4,7 +4,7 @@ import ctypes
 
 import numpy as np
 import pytest
-from bare_program import run
+from bare_program import run_program
 from virtual_device import HEAD, kernel
 
 INVALID_VALUE, INVALID_CONFIGURATION, NO_BINARY, TOO_LARGE = 1, 9, 209, 720
@@ -78,13 +78,13 @@ def kernels(device):
 
 
 @pytest.mark.parametrize(("name", "grid", "block", "shared", "wanted"), LAUNCHES)
-def test_what_a_card_refuses_is_refused(kernels, name, grid, block, shared, wanted):
+def test_launches_that_a_gpu_refuses_are_refused(kernels, name, grid, block, shared, wanted):
     threads = 0 if wanted else int(np.prod(grid) * np.prod(block))
     assert kernels.launch(name, grid, block, shared) == (wanted, threads)
     assert kernels.launch("none", (1, 1, 1), (1, 1, 1), 0) == (0, 1), "nothing stays behind"
 
 
-def test_all_parameters_must_be_there(kernels):
+def test_missing_parameters_are_refused(kernels):
     one_thread = ((1, 1, 1), (1, 1, 1), 0)
     size, value = ctypes.c_size_t(8), ctypes.c_uint64(kernels.count.value)
     extra = (ctypes.c_void_p * 5)(1, ctypes.addressof(value), 2, ctypes.addressof(size), None)
@@ -96,7 +96,7 @@ def test_all_parameters_must_be_there(kernels):
     assert kernels.launch("none", *one_thread, given=None, extra=extra) == (INVALID_VALUE, 0)
 
 
-def test_more_shared_memory_wants_to_be_asked_for(kernels):
+def test_large_shared_memory_needs_the_function_attribute(kernels):
     cuda, function, value = kernels.cuda, kernels.functions["none"], ctypes.c_int()
     maximum, dynamic = ctypes.c_int(), 8
     cuda.cuDeviceGetAttribute(ctypes.byref(maximum), 97, 0)
@@ -111,7 +111,7 @@ def test_more_shared_memory_wants_to_be_asked_for(kernels):
     assert cuda.cuFuncSetAttribute(function, dynamic, 49152) == 0
 
 
-def test_a_cooperative_launch_is_on_the_device_at_once(kernels):
+def test_a_cooperative_launch_must_fit_the_device(kernels):
     cuda, function, blocks_per_multiprocessor, multiprocessors = (
         kernels.cuda,
         kernels.functions["none"],
@@ -128,7 +128,7 @@ def test_a_cooperative_launch_is_on_the_device_at_once(kernels):
     assert launch(function, resident_blocks + 1, 1, 1, 1024, 1, 1, 0, None, kernels.given) == TOO_LARGE
 
 
-def test_a_kernel_tells_how_many_threads_it_may_have(kernels):
+def test_function_attributes_have_the_thread_limit(kernels):
     value = ctypes.c_int()
     for name, expected in {"none": 1024, "maxntid": 64, "reqntid": 64}.items():
         assert kernels.cuda.cuFuncGetAttribute(ctypes.byref(value), 0, kernels.functions[name]) == 0
@@ -138,7 +138,7 @@ def test_a_kernel_tells_how_many_threads_it_may_have(kernels):
 
 def run_with_capability(device, code, capability=None):
     """Run a program on a device of this compute capability, and return the numbers that it prints."""
-    return run(device, code, **({"VGPU_COMPUTE_CAPABILITY": str(capability)} if capability else {}))[0]
+    return run_program(device, code, **({"VGPU_COMPUTE_CAPABILITY": str(capability)} if capability else {}))[0]
 
 
 @pytest.mark.parametrize(
@@ -152,7 +152,7 @@ def run_with_capability(device, code, capability=None):
         (120, "sm_90 sm_100 sm_120f", "sm_100f sm_103f sm_121f"),
     ],
 )
-def test_ptx_runs_on_what_it_is_for_and_newer(device, capability, runs, refused):
+def test_ptx_runs_on_its_target_and_newer_devices(device, capability, runs, refused):
     code = f"""
     module = ctypes.c_void_p()
     for target in {(runs + " " + refused).split()}:
@@ -163,7 +163,7 @@ def test_ptx_runs_on_what_it_is_for_and_newer(device, capability, runs, refused)
     assert run_with_capability(device, code, capability) == expected
 
 
-def test_a_device_that_nobody_has_chosen_is_the_one_that_the_ptx_is_for(device):
+def test_the_default_capability_is_that_of_the_ptx(device):
     code = """
     module, value = ctypes.c_void_p(), ctypes.c_int()
     for target in (80, 90):
@@ -180,7 +180,7 @@ def test_a_device_that_nobody_has_chosen_is_the_one_that_the_ptx_is_for(device):
     [(70, 96, 96, 2048, 32), (75, 64, 64, 1024, 16), (80, 163, 164, 2048, 32), (86, 99, 100, 1536, 16),
      (89, 99, 100, 1536, 24), (90, 227, 228, 2048, 32), (100, 227, 228, 2048, 32), (120, 99, 100, 1536, 24)],
 )  # fmt: skip
-def test_the_device_is_as_large_as_its_capability_says(device, capability, opt_in, whole, threads, blocks):
+def test_device_limits_follow_from_the_capability(device, capability, opt_in, whole, threads, blocks):
     code = """
     value = ctypes.c_int()
     for which in (75, 76, 97, 81, 39, 106, 8, 1):
@@ -227,10 +227,10 @@ for result in (
 
 
 @pytest.mark.parametrize("name", FAULTS)
-def test_a_fault_has_its_number_and_stays(device, name):
+def test_a_fault_returns_its_error_and_is_sticky(device, name):
     body, error = FAULTS[name]
     text = kernel(body, ["p0"], head=DECLARED)
-    assert run(device, CALLS_AFTER_FAULT, text, VGPU_MAX_INSTRUCTIONS="200000")[0] == [error] * 16
+    assert run_program(device, CALLS_AFTER_FAULT, text, VGPU_MAX_INSTRUCTIONS="200000")[0] == [error] * 16
 
 
 def test_ptx_has_no_store_to_constant_memory(device):

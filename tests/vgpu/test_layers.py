@@ -86,11 +86,11 @@ def test_no_layer_includes_one_above_it(graph, order):
     assert find_upward_includes(graph, order) == []
 
 
-def test_instruction_sets_know_of_the_core_what_the_contract_says(graph):
+def test_instruction_sets_include_only_the_contract_of_core(graph):
     assert find_forbidden_core_includes(graph) == []
 
 
-def test_no_file_includes_itself_by_way_of_others(graph):
+def test_includes_have_no_cycle(graph):
     assert find_cycle(graph) == []
 
 

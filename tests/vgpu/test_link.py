@@ -36,10 +36,12 @@ class Link:
         assert cuda.cuLinkCreate_v2(2, options, values, ctypes.byref(self.state)) == 0
 
     def add(self, text):
+        """Add a PTX text; return the status."""
         data = text.encode() + b"\0"
         return self.cuda.cuLinkAddData_v2(self.state, PTX_KIND, data, ctypes.c_size_t(len(data)), b"x", 0, None, None)
 
     def complete(self):
+        """Complete the link; return the status and the image."""
         image, size = ctypes.c_char_p(), ctypes.c_size_t()
         result = self.cuda.cuLinkComplete(self.state, ctypes.byref(image), ctypes.byref(size))
         text = "" if result else image.value.decode()

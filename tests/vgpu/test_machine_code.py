@@ -24,6 +24,7 @@ def container(*elements):
 
 
 def load(cuda, image):
+    """Load the image; return CUDA's result and the module."""
     module, keep = ctypes.c_void_p(), ctypes.create_string_buffer(image, len(image))
     return cuda.cuModuleLoadData(ctypes.byref(module), keep), module
 
@@ -51,6 +52,7 @@ def test_a_damaged_container_is_refused_at_once(device):
 
 
 def ptxas(*arguments):
+    """Run the virtual GPU's ptxas."""
     return subprocess.run(
         [str(Path(build()).parent / "ptxas"), *map(str, arguments)], capture_output=True, text=True, timeout=60
     )
@@ -81,6 +83,7 @@ def zstd_frame(content):
 
 
 def zstd_container(kind, content, unpacked):
+    """Return a fatbin with one element that zstd compressed."""
     element = struct.pack(
         "<HHIQIIIIQQQQ", kind, 0x101, 80, len(content), len(content), 64, 0, 70, 0x8011, 0, 0, unpacked
     )
@@ -88,7 +91,7 @@ def zstd_container(kind, content, unpacked):
     return struct.pack("<IHHQ", 0xBA55ED50, 1, 16, len(body)) + body
 
 
-def test_a_container_that_zstd_packed_is_read(device):
+def test_a_zstd_compressed_container_is_read(device):
     text = TEXT.encode() + b"\0"
     code, module = load(device.cuda, zstd_container(1, zstd_frame(text), len(text)))
     assert code == 0

@@ -198,18 +198,18 @@ def test_modifiers_without_effect_are_accepted(device, statement):
 
 
 @pytest.mark.parametrize("name", BODIES)
-def test_bodies(device, name):
+def test_invalid_kernel_bodies_return_errors(device, name):
     head = ".func f(.param .b32 x)\n{ ret; }\n.extern .shared .align 4 .b8 area[];\n"
     assert is_rejected(device, kernel(BODIES[name], ["p0"], head=head))
 
 
 @pytest.mark.parametrize("name", HEADS)
-def test_heads(device, name):
+def test_invalid_declarations_return_errors(device, name):
     calls = "call.uni f, ();" if "called" in name else ""
     assert is_rejected(device, kernel(calls, ["p0"], head=HEADS[name] + "\n"))
 
 
-def test_what_is_declared_first_has_the_size_of_its_definition(device):
+def test_a_forward_declaration_has_the_size_of_its_definition(device):
     head = ".extern .global .align 4 .b32 x[];\n.global .align 4 .b32 x[3000] = {" + ", ".join(["7"] * 3000) + "};\n"
     result = device.evaluate("ld.global.u32 %d, [x+11996];", [np.uint32], np.zeros(4, np.uint32), head=head)
     assert result.tolist() == [7] * 4
@@ -231,7 +231,7 @@ def test_threads_with_more_registers_than_memory_are_an_error(device):
     assert (code, "more memory" in stderr) == (OUT_OF_RESOURCES, True)
 
 
-def test_recursion_with_much_memory_a_call_is_an_error(device):
+def test_recursion_with_large_frames_is_an_error(device):
     """256 calls of half a megabyte per thread exceed the memory, as on a card."""
     head = ".func again()\n{ .local .b8 much[400000]; call.uni again, (); ret; }\n"
     code, _, stderr = device.run_in_child(
@@ -240,7 +240,7 @@ def test_recursion_with_much_memory_a_call_is_an_error(device):
     assert (code, "more memory" in stderr) == (OUT_OF_RESOURCES, True)
 
 
-def test_a_module_that_is_refused_leaves_nothing_behind(device):
+def test_a_refused_module_leaks_no_memory(device):
     import ctypes
 
     def free():

@@ -80,7 +80,7 @@ def test_small_integers_are_exact(device, type, depth):
 
 
 @pytest.mark.parametrize(("first", "second", "depth"), BYTES)
-def test_bytes(device, first, second, depth):
+def test_products_of_bytes(device, first, second, depth):
     draw = np.random.default_rng(depth)
     low = {"s8": -128, "u8": 0}
     a = draw.integers(low[first], low[first] + 256, (16, depth))
@@ -95,7 +95,7 @@ def test_bytes(device, first, second, depth):
     assert (exact != exact.astype(np.int32)).any()
 
 
-def test_the_bits_that_tf32_has_not_are_left_out(device):
+def test_low_bits_beyond_tf32_are_ignored(device):
     ones, c = np.ones((16, 8)), np.zeros((16, 8), np.float32)
     a = (np.full((16, 8), 1.5, np.float32).view(np.uint32) | 0x1FFF).view(np.float32)
     result_ = multiplied(device, a, ones[:8], c, ("f32", "tf32", "tf32", 8))
@@ -111,7 +111,7 @@ def test_a_sum_is_rounded_once(device):
 
 
 @pytest.mark.parametrize("wrong", [float("nan"), float("inf")])
-def test_no_number(device, wrong):
+def test_nan_gives_the_canonical_nan(device, wrong):
     a, b, c = np.ones((16, 8)), np.ones((8, 8)), np.zeros((16, 8), np.float32)
     a[3, 5] = wrong
     a[4, 1], a[4, 6] = float("inf"), float("-inf")
@@ -121,7 +121,7 @@ def test_no_number(device, wrong):
     assert (result_[[0, 1, 2, 5]].view(np.float32) == 8).all()
 
 
-def test_all_lanes_have_to_come(device):
+def test_diverged_lanes_reconverge_before_mma(device):
     """Lanes that diverged before the instruction reconverge there."""
     text = """setp.lt.u32 %p0, %t, 7; mov.b32 %r0, 0x3c003c00; @%p0 bra early; mov.b32 %r1, 0x3c003c00; bra both;
     early: mov.b32 %r1, 0x40004000; both: mov.b32 %r2, 0; mma.sync.aligned.m16n8k8.row.col.f16.f16.f16.f16 {%r3, %r4},
@@ -146,5 +146,5 @@ def test_all_lanes_have_to_come(device):
         "mma.sync.aligned.m16n8k8.row.col.f16.f16.f16.f16 {%r0, %r1}, {%r0, %r1}, {%r2}, {0, 0};",
     ],
 )
-def test_what_ptxas_refuses(device, statement):
+def test_forms_that_ptxas_refuses_are_refused(device, statement):
     device.assert_refused(kernel(statement, ["p0"]))

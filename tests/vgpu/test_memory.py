@@ -3,7 +3,7 @@
 import ctypes
 
 import pytest
-from bare_program import run
+from bare_program import run_program
 from virtual_device import HEAD, kernel
 
 ILLEGAL_ADDRESS = 700
@@ -18,8 +18,9 @@ def store(at, offset=0):
 """
 
 
-def runs(device, code, **environment):
-    return run(device, STORE + code, STORE_AT, **environment)[0]
+def store_results(device, code, **environment):
+    """Run code after STORE; return the numbers that it prints."""
+    return run_program(device, STORE + code, STORE_AT, **environment)[0]
 
 
 WHERE = {
@@ -33,12 +34,12 @@ WHERE = {
 
 @pytest.mark.parametrize("size", [1, 4096, 1 << 20])
 @pytest.mark.parametrize("where", WHERE)
-def test_around_an_allocation_is_nobodys(device, size, where):
+def test_accesses_around_an_allocation_are_illegal(device, size, where):
     code = f"""
 all = [allocate({size}) for _ in range(64)]
 print(*(store(at, {size} - 1) for at in all), store(all[20], {WHERE[where](size) % 2**64}), store(all[20], 0))
 """
-    assert runs(device, code) == [0] * 64 + [ILLEGAL_ADDRESS] * 2
+    assert store_results(device, code) == [0] * 64 + [ILLEGAL_ADDRESS] * 2
 
 
 def test_addresses_are_aligned_and_the_size_is_the_nominal_one(device):
@@ -61,11 +62,11 @@ for _ in range(2500):  # more than the addresses that lie around it: they are de
     held = allocate(64 << 20)
 print(store(held), store(held, 64 << 20))
 """
-    assert runs(device, code, VGPU_MEMORY_MIB="64") == [0, 2, 0, ILLEGAL_ADDRESS]
+    assert store_results(device, code, VGPU_MEMORY_MIB="64") == [0, 2, 0, ILLEGAL_ADDRESS]
 
 
 @pytest.mark.parametrize("size", [8, 5000, 3 << 20])
-def test_what_was_freed_is_nobodys_although_others_took_memory_since(device, size):
+def test_freed_memory_stays_illegal_after_other_allocations(device, size):
     code = f"""
 gone = allocate({size})
 free(gone)
@@ -74,7 +75,7 @@ for _ in range(200):
 kept = [allocate({size}) for _ in range(8)]
 print(store(kept[0]), store(gone), store(kept[0]))
 """
-    assert runs(device, code) == [0, ILLEGAL_ADDRESS, ILLEGAL_ADDRESS]
+    assert store_results(device, code) == [0, ILLEGAL_ADDRESS, ILLEGAL_ADDRESS]
 
 
 DECLARED = """.extern .func (.param .b64 result) malloc(.param .b64 bytes);
@@ -96,10 +97,10 @@ HEAP_FAULTS = {
 
 
 @pytest.mark.parametrize("name", [*HEAP_FAULTS, "as it should be"])
-def test_memory_that_kernels_take_has_its_bounds(device, name):
+def test_accesses_outside_of_heap_allocations_are_illegal(device, name):
     body = f"mov.u16 %h0, 1; {MALLOC_20} mov.u64 %l5, %l3; {MALLOC_20} mov.u64 %l3, %l5; st.u8 [%l3+19], %h0;"
     text = kernel(body + HEAP_FAULTS.get(name, FREE), [], head=DECLARED)  # another piece lies behind it
-    assert run(device, "print(launch(load(text)))", text)[0] == [ILLEGAL_ADDRESS if name in HEAP_FAULTS else 0]
+    assert run_program(device, "print(launch(load(text)))", text)[0] == [ILLEGAL_ADDRESS if name in HEAP_FAULTS else 0]
 
 
 SHARED = (
@@ -134,7 +135,7 @@ def checked(device):
 
     def report(offset, access="write", base="first"):
         text = SHARED.replace("ACCESS", ACCESSES[access]).replace("BASE", base)
-        (code, _), report = run(device, ONE_BLOCK.format(offset=offset), text, VGPU_CHECK="memcheck")
+        (code, _), report = run_program(device, ONE_BLOCK.format(offset=offset), text, VGPU_CHECK="memcheck")
         assert code == 0, "a card does not notice"
         return report
 
@@ -142,7 +143,7 @@ def checked(device):
 
 
 @pytest.mark.parametrize("access", ACCESSES)
-def test_one_shared_array_that_runs_into_another_is_reported(checked, access):
+def test_an_overrun_into_another_shared_array_is_reported(checked, access):
     report = checked(32, access)
     assert "memcheck" in report and f"the {access} of line" in report and "0 bytes behind the end of first" in report
     assert not checked(28, access)
@@ -156,7 +157,7 @@ def test_accesses_within_a_declared_variable_are_not_reported(checked, offset, b
 
 
 @pytest.mark.parametrize("check", ["", "memcheck"])
-def test_a_kernel_has_no_more_shared_memory_where_it_is_checked(device, check):
+def test_checking_does_not_change_the_size_of_shared_memory(device, check):
     access = "mov.u32 %r3, %total_smem_size; st.global.u32 [%l0+4], %r3;"
     text = SHARED.replace("ACCESS", access).replace("BASE", "first")
-    assert run(device, ONE_BLOCK.format(offset=0), text, VGPU_CHECK=check)[0] == [0, 96]
+    assert run_program(device, ONE_BLOCK.format(offset=0), text, VGPU_CHECK=check)[0] == [0, 96]

@@ -30,7 +30,7 @@ COUNTER = kernel(
     [{3}, {0}, {99}, {4, 77}, {10, 11, 12}, set(range(0, 100, 10)), {0, 99}],
     ids=lambda needed: str(len(needed)),
 )
-def test_what_is_left_is_what_is_needed(needed):
+def test_only_necessary_choices_remain(needed):
     calls = []
 
     def differs(points):
@@ -41,14 +41,14 @@ def test_what_is_left_is_what_is_needed(needed):
     assert len(calls) < 1000
 
 
-def test_one_of_several_causes_is_enough():
+def test_one_of_several_causes_remains():
     assert minimize_schedule.minimal_subset(range(64), lambda points: 5 in points or {20, 21} <= set(points)) in (
         [5],
         [20, 21],
     )
 
 
-def test_choices_as_a_schedule():
+def test_choices_are_written_as_a_schedule():
     assert (
         minimize_schedule.restrict_schedule("random:7", [(2, 5), (0, 9), (2, 6), (2, 8)])
         == "random:7@0:9-9,2:5-6,2:8-8"
@@ -80,6 +80,7 @@ def minimized(command, *options):
 
 
 def result(command, schedule):
+    """Run the command under the schedule; return what it prints."""
     folder = str(Path(build()).parent)
     environment = {**os.environ, "LD_LIBRARY_PATH": folder, "VGPU_SCHEDULE": schedule}
     return subprocess.run(command, capture_output=True, text=True, env=environment, check=True).stdout
@@ -93,7 +94,7 @@ def big_and_small(count, **positions):
     return values
 
 
-def test_the_two_threads_of_a_sum(tmp_path):
+def test_two_threads_of_a_sum_are_found(tmp_path):
     command = program(tmp_path, SUM, big_and_small(32, large=2, less=7, one=9), 1, 32)
     code, stdout, error = minimized(command)
     assert code == 0, error
@@ -115,14 +116,14 @@ def test_the_order_of_two_blocks_is_minimized(tmp_path):
     assert result(command, schedule) == result(command, schedule) != result(command, "serial")
 
 
-def test_a_random_schedule_and_a_lost_update(tmp_path):
+def test_a_lost_update_of_a_random_schedule_is_minimized(tmp_path):
     command = program(tmp_path, COUNTER, [0.0], 8, 1)
     code, stdout, error = minimized(command, "--schedule", "adversary:1")
     assert code == 0, error
     assert "VGPU_SCHEDULE=adversary:1@" in stdout
 
 
-def test_what_no_order_changes_has_none(tmp_path):
+def test_a_result_that_no_order_changes_has_no_choices(tmp_path):
     text = SUM.replace("atom.global.add.f32", "atom.global.add.u32")
     code, stdout, _ = minimized(program(tmp_path, text, list(range(32)), 1, 32))
     assert (code, stdout) == (1, f"the same result under serial, {', '.join(minimize_schedule.DEFAULT_SCHEDULES)}\n")
@@ -144,6 +145,6 @@ def test_all_choices_are_the_whole_schedule_and_none_is_serial(device):
 @pytest.mark.parametrize(
     "words", ["serial@0:1", "random:1@", "random:1@x", "random:1@0", "random:1@0:5-2", "exchange:1", "random:1@0:1;2"]
 )
-def test_other_words_are_no_choices(device, words):
+def test_invalid_choices_are_refused(device, words):
     with pytest.raises(AssertionError, match=r"is no schedule|names no choices"):
         device.run_in_child(SUM, [np.zeros(1, np.uint32), np.zeros(1, np.uint32)], words, grid=1, block=1)

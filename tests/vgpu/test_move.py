@@ -15,7 +15,7 @@ def test_moves_keep_every_bit(device, type):
 
 
 @pytest.mark.parametrize(("whole", "part", "count"), [(32, 16, 2), (64, 32, 2), (64, 16, 4)])
-def test_packing(device, whole, part, count):
+def test_mov_packs_and_unpacks(device, whole, part, count):
     columns = operand_tuples(f"b{part}", count)
     expected = sum(
         column.astype(UNSIGNED[whole // 8]) << UNSIGNED[whole // 8](part * k) for k, column in enumerate(columns)
@@ -127,7 +127,7 @@ def test_constants_and_variables_of_the_module(device):
     assert (results[1].view(float)[0], results[2][0], results[3].view(np.float32)[0]) == (0.5, 255 + 32, -2.5)
 
 
-def test_spaces_of_addresses(device):
+def test_isspacep_and_cvta(device):
     """isspacep identifies the state space, and cvta.to reverses cvta."""
     head = ".global .align 4 .u32 far;"
     body = """.shared .align 8 .b8 area[64]; .local .align 8 .b8 own[64]; mov.u64 %l0, area; cvta.shared.u64 %l1, %l0;

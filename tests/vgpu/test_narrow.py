@@ -115,6 +115,7 @@ def byte_value(byte, format):
 
 @cache
 def all_bytes(format):
+    """Return the magnitudes of all 8-bit floats, in order."""
     return [byte_value(byte, format) for byte in range(BYTES[format][3] + 1)]
 
 
@@ -135,7 +136,7 @@ def byte_of(value, format, relu):
 
 @pytest.mark.parametrize("relu", ["", ".relu"])
 @pytest.mark.parametrize("format", BYTES)
-def test_bytes_from_floats(device, format, relu):
+def test_fp8_from_floats(device, format, relu):
     random = np.random.default_rng(3)
     x, y = (
         np.float32(random.standard_normal(500) * 2.0 ** random.integers(-18, 18, 500)).view(np.uint32) for _ in "xy"
@@ -151,7 +152,7 @@ def test_bytes_from_floats(device, format, relu):
 
 
 @pytest.mark.parametrize("format", BYTES)
-def test_bytes_and_halves(device, format):
+def test_fp8_from_and_to_halves(device, format):
     x = np.arange(1 << 16, dtype=np.uint64).astype(np.uint16)[::37]
 
     def half(byte):
@@ -170,7 +171,7 @@ def test_bytes_and_halves(device, format):
 
 
 @pytest.mark.parametrize("type", ["u2", "s2", "u4", "s4", "u8", "s8", "u16", "s16"])
-def test_packed_integers(device, type):
+def test_cvt_pack(device, type):
     bits = int(type[1:])
     random = np.random.default_rng(bits)
     x, y = (random.integers(-3 << bits, 3 << bits, 400).astype(np.int32).view(np.uint32) for _ in "xy")

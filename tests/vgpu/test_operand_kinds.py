@@ -18,7 +18,7 @@ st.global.u32 [%l1], %tid.x;  add.u32 %r1, %tid.x, 1;  mov.b64 %l1, 0f3f800000; 
 setp.eq.f32 %p1, %f1, 1;  selp.u32 %r1, %f1, %f2, %p1;  atom.global.add.f32 %f1,[%l1],1;  shl.b32 %r1, %r2, %h1
 mov.u64 %l1, 1.0+2.0;  mov.u64 %l1, 5/0;  mov.u64 %l1, 5 5;  bfe.u32 7, %r1, 1, 2
 """
-TAKEN = """
+ACCEPTED = """
 mov.b64 {%r1, _}, %l1;  ld.global.v4.u8 {%b1,_,_,%b2}, [%l1]
 atom.global.add.u32 _, [%l1], 1;  setp.eq.u32 %p1|_, %r1, %r2
 st.global.f32 [%l1], %r1;  ld.global.b32 %f1, [%l1];  and.b32 %f1, %f2, %u1;  selp.u32 %r1, 1, 2, 1
@@ -27,10 +27,12 @@ add.f32 %f1, %f2, 0d3ff0000000000000;  add.f64 %d1, %d2, 0f3f800000;  mov.pred %
 
 
 def statements(text):
+    """Return the statements of the text."""
     return [part.strip() for part in text.replace("\n", ";").split(";") if part.strip()]
 
 
 def result(device, statement):
+    """Return CUDA's result of decoding a kernel with the statement."""
     code, module = device.load(kernel(f"{REGISTERS}{statement};", ["p0"]))
     return code or device.function(module)[0]
 
@@ -41,7 +43,7 @@ def test_invalid_operands_are_refused(device):
 
 
 def test_valid_operands_are_accepted(device):
-    refused = [statement for statement in statements(TAKEN) if result(device, statement)]
+    refused = [statement for statement in statements(ACCEPTED) if result(device, statement)]
     assert not refused, refused
 
 

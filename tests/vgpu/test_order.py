@@ -7,6 +7,7 @@ import pytest
 from order_verdicts import verdicts
 from virtual_device import kernel
 
+# Parts of the kernels below. P0: the array's address; OWN: the address of the thread's own word in it.
 P0 = "ld.param.u64 %l0, [p0];"
 OWN = f"{P0} mul.wide.u32 %l1, %i, 4; add.u64 %l1, %l0, %l1;"  # %l1: the address of the thread's own word
 SHARED = ".shared .align 4 .b8 word[1024];"
@@ -37,6 +38,7 @@ setp.eq.u32 %p1, %r1, 3; @%p1 st.global.u32 [%l0+4], %i;"""
 
 
 def exchange(meet, distance):
+    """Return EXCHANGE with this barrier, and a neighbor at this distance."""
     return EXCHANGE.replace("MEET", meet).replace("DISTANCE", str(distance))
 
 
@@ -112,7 +114,7 @@ CHECKED = {**INDEPENDENT, **DEPENDENT}  # the fault comes last: it ends the cont
 
 
 @pytest.fixture(scope="module", params=["serial", "reverse", "random:1"])
-def judged(request):
+def verdict_by_kernel(request):
     """Return the verdicts on all kernels by name."""
     kernels = {
         name: (kernel(body, ["p0"], head=SHARED if "word" in body else ""), grid, block)
@@ -122,15 +124,15 @@ def judged(request):
 
 
 @pytest.mark.parametrize("name", INDEPENDENT)
-def test_schedule_independent_kernels_are_proved(judged, name):
-    verdict, rule = judged[name], INDEPENDENT[name][3]
+def test_schedule_independent_kernels_are_proved(verdict_by_kernel, name):
+    verdict, rule = verdict_by_kernel[name], INDEPENDENT[name][3]
     assert verdict["proved"], verdict
     assert verdict["reasons"] == []
     assert rule is None or rule in verdict["rules"]
 
 
 @pytest.mark.parametrize("name", DEPENDENT)
-def test_what_an_order_decides_is_not_proved(judged, name):
-    verdict = judged[name]
+def test_order_dependent_kernels_are_not_proved(verdict_by_kernel, name):
+    verdict = verdict_by_kernel[name]
     assert not verdict["proved"]
     assert DEPENDENT[name][3] in {reason["reason"] for reason in verdict["reasons"]}

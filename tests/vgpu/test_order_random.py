@@ -24,7 +24,7 @@ def this_week():
 
 
 @pytest.mark.parametrize("seed", [7, this_week()])
-def test_what_is_proved_is_independent(seed):
+def test_only_independent_kernels_are_proved(seed):
     command = [sys.executable, order_kernels.__file__, str(KERNELS), str(seed)]
     environment = {**os.environ, "VGPU_LIBRARY": build()}
     process = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=300)
@@ -36,7 +36,7 @@ def test_what_is_proved_is_independent(seed):
     assert tally["not proved, differs"] > KERNELS // 4, tally
 
 
-def test_what_a_card_leaves_is_what_some_interleaving_leaves():
+def test_results_are_those_of_some_interleaving():
     """The device stands in for the card, with one schedule for each kernel."""
     command = [sys.executable, order_kernels.__file__, "60", "7", "card"]
     environment = {**os.environ, "VGPU_LIBRARY": build()}
@@ -58,7 +58,7 @@ def results(*code, initial=bytes(16)):
     return {memory[0] for memory, _ in endings(kernel, 1000)}
 
 
-def test_interleavings():
+def test_all_interleavings_are_visited():
     meet = Barrier(0, (0, 1), True)
     assert results([ADD], [ADD]) == {2}
     assert results([ADD], [LOAD, STORE]) == {0, 1}
@@ -75,7 +75,7 @@ def test_a_loop_of_compare_and_swap_is_an_update():
     assert results(loop, twice_loop) == {2, 3}
 
 
-def test_what_nobody_wrote_is_undefined():
+def test_reading_unwritten_memory_is_undefined():
     with pytest.raises(Undefined):
         results([ADD._replace(offset=8)], [], initial=bytes(8))
     with pytest.raises(Undefined):

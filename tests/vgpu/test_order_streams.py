@@ -257,7 +257,7 @@ def races(program, tmp_path):
 
 
 @pytest.mark.parametrize("program", ORDERED)
-def test_ordered(program, tmp_path):
+def test_ordered_streams_do_not_race(program, tmp_path):
     assert not races(program, tmp_path)
 
 

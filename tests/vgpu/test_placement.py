@@ -78,7 +78,7 @@ def beyond(device):
     return device.run(text, [np.zeros(1, np.uint32)], block=1)[0]
 
 
-def test_allocations_lie_elsewhere_within_the_guarantee():
+def test_placement_moves_allocations_within_the_guaranteed_alignment():
     addresses_by_seed = {seed: run_function("addresses", VGPU_PLACEMENT=seed) for seed in ("1", "2", "3")}
     for values in addresses_by_seed.values():
         live = sorted(set(values[1 : len(SIZES) : 2]) | set(values[len(SIZES) :]))
@@ -101,23 +101,23 @@ def test_without_a_seed_allocations_begin_pages_one_after_the_other():
 
 
 @pytest.mark.parametrize("seed", ["1", "2", "3", "4"])
-def test_freed_memory_takes_nothing_with_it(seed):
+def test_freeing_memory_changes_no_neighbor(seed):
     assert run_function("remains", VGPU_PLACEMENT=seed)
 
 
-def test_a_kernel_that_looks_at_its_address_gives_other_bytes():
+def test_a_kernel_that_depends_on_its_address_gives_other_bytes():
     assert len({run_function("place", VGPU_PLACEMENT=str(seed)) for seed in range(8)}) > 1
     assert {run_function("place") for _ in range(2)} == {0}
 
 
-def test_an_access_beyond_is_a_fault_wherever_it_lies():
+def test_an_out_of_bounds_access_is_a_fault_in_every_placement():
     assert {run_function("beyond", VGPU_PLACEMENT=str(seed)) for seed in range(4)} == {700}
 
 
 @pytest.mark.parametrize(
     ("count", "schedule"), [("1", "random:1"), ("2", "serial"), ("7", "reverse"), ("108", "random:3")]
 )
-def test_blocks_run_on_as_many_multiprocessors_as_there_are(count, schedule):
+def test_blocks_run_on_the_given_number_of_multiprocessors(count, schedule):
     assert run_function("attribute", VGPU_MULTIPROCESSORS=count) == int(count)
     blocks = run_function("processors", VGPU_MULTIPROCESSORS=count, VGPU_SCHEDULE=schedule)
     assert {total for _, total in blocks} == {int(count)}
@@ -134,7 +134,7 @@ def test_a_schedule_chooses_the_multiprocessor():
     assert runs[1] == run_function("processors", VGPU_MULTIPROCESSORS="8", VGPU_SCHEDULE="random:1")
 
 
-def test_without_a_number_there_are_two():
+def test_the_default_is_two_multiprocessors():
     assert run_function("attribute") == 2
 
 

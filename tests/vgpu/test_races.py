@@ -16,7 +16,7 @@ ld.global.u32 %r2, [%l0+8]; st.global.u32 [%l0+4], %r2;"""
 
 
 @pytest.fixture(params=["serial", "random:1", "adversary:1"])
-def races(device, request, monkeypatch):
+def races_of(device, request, monkeypatch):
     """Return a function that runs a kernel and returns the reported races and the array."""
     monkeypatch.setenv("VGPU_CHECK", "racecheck")
 
@@ -29,6 +29,7 @@ def races(device, request, monkeypatch):
 
 
 def neighbour(order, distance):
+    """Return a kernel whose threads read a neighbor's word after ORDER."""
     return kernel(NEIGHBOUR.replace("ORDER", order).replace("DISTANCE", str(distance)), ["p0"], head=SHARED)
 
 
@@ -43,26 +44,26 @@ def neighbour(order, distance):
         ("bar.warp.sync -1;", 1, False),
     ],
 )
-def test_shared_memory(races, order, distance, raced):
-    lines, _ = races(neighbour(order, distance), grid=2, block=128)
+def test_races_in_shared_memory(races_of, order, distance, raced):
+    lines, _ = races_of(neighbour(order, distance), grid=2, block=128)
     assert bool(lines) == raced
     assert all("race in k: the" in line and "of shared memory" in line for line in lines)
 
 
 @pytest.mark.parametrize(("meet", "raced"), [("bar.warp.sync -1;", False), ("", True)])
-def test_lanes_that_meet_at_two_places(races, meet, raced):
+def test_warp_barriers_of_two_halves(races_of, meet, raced):
     """Each half of a warp reads, behind its own barrier, what the other half wrote before its barrier."""
     two_barriers = f"""setp.lt.u32 %p1, %t, 16; @%p1 bra LOW;
     {meet} bra READ;
     LOW: {meet}
     READ:"""
-    lines, _ = races(neighbour(two_barriers, 16), grid=1, block=32)
+    lines, _ = races_of(neighbour(two_barriers, 16), grid=1, block=32)
     assert bool(lines) == raced
 
 
 @pytest.mark.parametrize(("fence", "raced"), [("", True), ("membar.gl;", False), ("fence.sc.gpu;", False)])
-def test_a_flag_orders_accesses_only_with_a_fence(races, fence, raced):
-    lines, values = races(kernel(HANDED_ON.replace("FENCE", fence), ["p0"]), grid=2, block=1)
+def test_a_flag_orders_accesses_only_with_a_fence(races_of, fence, raced):
+    lines, values = races_of(kernel(HANDED_ON.replace("FENCE", fence), ["p0"]), grid=2, block=1)
     assert values[1] == 7
     assert bool(lines) == raced
     if raced:
@@ -82,8 +83,8 @@ def test_a_flag_orders_accesses_only_with_a_fence(races, fence, raced):
         ("cvt.u64.u32 %l1, %i; add.u64 %l0, %l0, %l1; st.global.u8 [%l0], %i;", False),
     ],
 )
-def test_blocks_at_one_place(races, access, raced):
-    lines, _ = races(kernel("ld.param.u64 %l0, [p0];\n" + access, ["p0"]), grid=4, block=32)
+def test_races_between_blocks(races_of, access, raced):
+    lines, _ = races_of(kernel("ld.param.u64 %l0, [p0];\n" + access, ["p0"]), grid=4, block=32)
     assert bool(lines) == raced
 
 
@@ -120,8 +121,8 @@ PAIRS += [(next(iter(SENDS)), receive, ordered) for receive, ordered in RECEIVES
 
 
 @pytest.mark.parametrize(("send", "receive", "ordered"), PAIRS)
-def test_a_message_wants_both_its_halves(races, send, receive, ordered):
-    lines, values = races(kernel(MESSAGE.replace("SEND", send).replace("RECEIVE", receive), ["p0"]), grid=2, block=1)
+def test_a_message_needs_release_and_acquire(races_of, send, receive, ordered):
+    lines, values = races_of(kernel(MESSAGE.replace("SEND", send).replace("RECEIVE", receive), ["p0"]), grid=2, block=1)
     assert values[1] == 7
     assert len(lines) == (0 if ordered else 1)
     assert all("the write of line" in line and "at byte 8 of allocation 0" in line for line in lines)
@@ -137,8 +138,8 @@ ld.global.u32 %r2, [%l0+8]; st.global.u32 [%l0+4], %r2;"""
 
 
 @pytest.mark.parametrize(("how", "raced"), [("release", False), ("relaxed", True)])
-def test_what_one_was_handed_it_hands_on(races, how, raced):
-    lines, _ = races(kernel(CHAIN.replace("HOW", how), ["p0"]), grid=3, block=1)
+def test_order_is_transitive(races_of, how, raced):
+    lines, _ = races_of(kernel(CHAIN.replace("HOW", how), ["p0"]), grid=3, block=1)
     assert bool(lines) == raced
 
 
@@ -152,9 +153,9 @@ st.RELEASE.gpu.global.u32 [%l0], 0;"""
     ("acquire", "release", "raced"),
     [("acquire", "release", False), ("relaxed", "release", True), ("acquire", "relaxed", True)],
 )
-def test_a_lock(races, acquire, release, raced):
+def test_a_lock_orders_its_critical_sections(races_of, acquire, release, raced):
     text = kernel(LOCKED.replace("ACQUIRE", acquire).replace("RELEASE", release), ["p0"])
-    lines, values = races(text, grid=8, block=1)
+    lines, values = races_of(text, grid=8, block=1)
     assert values[2] == 8
     assert bool(lines) == raced
 
@@ -172,10 +173,10 @@ mad.lo.u32 %r3, %r3, DISTANCE, %t; mul.wide.u32 %l2, %r3, 4; add.u64 %l2, %l0, %
     ("fence", "raced"), [("membar.gl;", False), ("fence.acq_rel.gpu;", False), ("", True), ("@%p7 membar.gl;", True)]
 )
 @pytest.mark.parametrize(("threads", "meet"), [(16, "bar.warp.sync 65535;"), (48, "bar.sync 0;")])
-def test_the_last_block_sees_what_all_others_fenced(races, threads, meet, fence, raced):
+def test_the_last_block_sees_what_all_others_fenced(races_of, threads, meet, fence, raced):
     """Each thread's fence precedes its barrier, and another thread of the block publishes the counter."""
     text = LAST_BLOCK.replace("FENCE", fence).replace("MEET", meet).replace("AFTER", "membar.gl;")
     if "%p7" in fence:  # a fence of one thread, which is not the thread that increments the counter
         text = "setp.eq.u32 %p7, %t, 1; " + text
-    lines, _ = races(kernel(text.replace("DISTANCE", str(threads)), ["p0"], head=SHARED), grid=2, block=threads)
+    lines, _ = races_of(kernel(text.replace("DISTANCE", str(threads)), ["p0"], head=SHARED), grid=2, block=threads)
     assert bool(lines) == raced

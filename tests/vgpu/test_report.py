@@ -55,7 +55,7 @@ def test_atomics_at_one_address_from_several_threads(device, tmp_path, monkeypat
         assert first % 2 == second % 2 == address["offset"] // 4
 
 
-def test_the_control_each_thread_has_an_address_of_its_own(device, tmp_path, monkeypatch):
+def test_atomics_at_distinct_addresses_are_not_named(device, tmp_path, monkeypatch):
     text = kernel(GLOBAL.replace("MASK", "63").replace("ATOMIC", "red.global.add.f32 [%l0], %r1;"), ["p0"])
     assert report(device, tmp_path, monkeypatch, text, grid=1)["order_dependent"] == []
 
@@ -80,7 +80,7 @@ def test_the_number_of_findings_is_bounded(device, tmp_path, monkeypatch):
     assert all(len(finding["most"]) == 4 for finding in launch["order_dependent"])
 
 
-def test_watching_changes_nothing(device, tmp_path, monkeypatch):
+def test_the_report_changes_no_result(device, tmp_path, monkeypatch):
     text = kernel(
         """ld.param.u64 %l0, [p0]; and.b32 %r2, %t, 7; mul.wide.u32 %l1, %r2, 4; add.u64 %l0, %l0, %l1;
         cvt.rn.f32.u32 %r1, %i; rcp.rn.f32 %r1, %r1; @%p0 exit; red.global.add.f32 [%l0], %r1;""".replace(

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from containers import KERNELS, Launch, run
+from containers import KERNELS, Launch, run_image
 from virtual_device import build
 
 MUTANTS = int(os.environ.get("VGPU_MUTANTS", "300"))
@@ -32,10 +32,10 @@ def test_damaged_machine_code_does_not_end_the_process(cubin):
     assert process.returncode == 0, process.stdout
 
 
-def test_a_cubin_by_itself_is_loaded(cubin):
+def test_a_cubin_without_container_is_loaded(cubin):
     values = np.arange(64, dtype=np.uint32)
     launch = Launch("dynamic_shared", 1, 64, [np.zeros(64, np.uint32), values, 64], shared=256)
-    (answer,), stderr = run(cubin.read_bytes(), [launch])
+    (answer,), stderr = run_image(cubin.read_bytes(), [launch])
     assert answer[0] == 0, stderr
     assert np.array_equal(answer[1][0], values[::-1] + (values + 1) % 64 % 64)
 
@@ -43,13 +43,13 @@ def test_a_cubin_by_itself_is_loaded(cubin):
 def test_machine_code_is_not_read_for_another_architecture(cubin):
     launch = Launch("dynamic_shared", 1, 64, [np.zeros(64, np.uint32), np.zeros(64, np.uint32), 64], shared=256)
     for capability in ("70", "90"):
-        (answer,), stderr = run(cubin.read_bytes(), [launch], VGPU_COMPUTE_CAPABILITY=capability)
+        (answer,), stderr = run_image(cubin.read_bytes(), [launch], VGPU_COMPUTE_CAPABILITY=capability)
         assert answer[0] == 209
         assert "machine code without PTX" in stderr
 
 
 @pytest.mark.parametrize(("value", "message"), [("PTX", "expected ptx or sass"), ("cubin", "expected ptx or sass")])
-def test_what_is_no_code_ends_the_program(value, message):
+def test_an_invalid_code_setting_ends_the_program(value, message):
     process = subprocess.run(
         [sys.executable, "-c", f"import ctypes; ctypes.CDLL({build()!r}).cuInit(0)"],
         env={**os.environ, "VGPU_CODE": value},

@@ -4,7 +4,7 @@ import re
 
 import numpy as np
 import pytest
-from containers import KERNELS, Launch, run
+from containers import KERNELS, Launch, run_image
 
 TYPES = {
     "u32": np.uint32,
@@ -40,6 +40,7 @@ def operands(dtype, seed):
 
 
 def launches():
+    """Return a launch of each function."""
     return [
         Launch(name, (COUNT + 127) // 128, 128, [operands(a, 1), operands(a, 2), np.zeros(COUNT, out), COUNT])
         for name, (a, out) in FUNCTIONS.items()
@@ -52,7 +53,7 @@ def results():
     image = (KERNELS / "elementwise.fatbin").read_bytes()
     results_by_code = {}
     for code in ("sass", "ptx"):
-        answers, stderr = run(image, launches(), code)
+        answers, stderr = run_image(image, launches(), code)
         for name, (error, _) in zip(FUNCTIONS, answers, strict=True):
             assert error == 0, f"{name}: {stderr}"
         results_by_code[code] = {name: arrays[2] for name, (_, arrays) in zip(FUNCTIONS, answers, strict=True)}
@@ -114,7 +115,7 @@ def assert_same_bits(values, expected):
 
 
 @pytest.mark.parametrize("name", NUMPY_HAS)
-def test_machine_code_gives_what_numpy_does(results, name):
+def test_machine_code_agrees_with_numpy(results, name):
     x, y = operands(FUNCTIONS[name][0], 1), operands(FUNCTIONS[name][0], 2)
     with np.errstate(all="ignore"):
         expected = exact(x, y)[name]()
@@ -122,5 +123,5 @@ def test_machine_code_gives_what_numpy_does(results, name):
 
 
 @pytest.mark.parametrize("name", sorted(FUNCTIONS))
-def test_machine_code_gives_what_its_ptx_does(results, name):
+def test_machine_code_agrees_with_its_ptx(results, name):
     assert_same_bits(results["sass"][name], results["ptx"][name])

@@ -4,19 +4,19 @@ import json
 
 import numpy as np
 import pytest
-from containers import KERNELS, Launch, run
+from containers import KERNELS, Launch, run_image
 from sass_order_kernels import ALL_DEPENDENT, ALL_INDEPENDENT, CHECKED, TEXT, entry, text
 
 WORDS = 256
 
 
 @pytest.fixture(scope="module", params=["serial", "random:1"])
-def judged(request, tmp_path_factory):
+def verdict_by_kernel(request, tmp_path_factory):
     """Return the verdicts on all kernels by name."""
     report = tmp_path_factory.mktemp("order") / "report.jsonl"
     launches = [Launch(entry(name), case[1], case[2], [np.zeros(WORDS, np.uint32)]) for name, case in CHECKED.items()]
     variables = {"VGPU_CHECK": "order", "VGPU_REPORT": str(report), "VGPU_MAX_INSTRUCTIONS": "1000000"}
-    _, stderr = run((KERNELS / "order.fatbin").read_bytes(), launches, "sass", request.param, **variables)
+    _, stderr = run_image((KERNELS / "order.fatbin").read_bytes(), launches, "sass", request.param, **variables)
     lines = [json.loads(line) for line in report.read_text("utf-8").splitlines()]
     verdicts = {line["kernel"]: line["order"] for line in lines if "kernel" in line}
     assert len(verdicts) == len(CHECKED), stderr
@@ -24,25 +24,25 @@ def judged(request, tmp_path_factory):
 
 
 @pytest.mark.parametrize("name", ALL_INDEPENDENT)
-def test_schedule_independent_kernels_are_proved(judged, name):
-    verdict, rule = judged[name], ALL_INDEPENDENT[name][3]
+def test_schedule_independent_kernels_are_proved(verdict_by_kernel, name):
+    verdict, rule = verdict_by_kernel[name], ALL_INDEPENDENT[name][3]
     assert verdict["proved"], verdict
     assert rule is None or rule in verdict["rules"]
 
 
 @pytest.mark.parametrize("name", ALL_DEPENDENT)
-def test_what_an_order_decides_is_not_proved(judged, name):
-    verdict = judged[name]
+def test_order_dependent_kernels_are_not_proved(verdict_by_kernel, name):
+    verdict = verdict_by_kernel[name]
     assert not verdict["proved"]
     assert ALL_DEPENDENT[name][3] in {reason["reason"] for reason in verdict["reasons"]}
 
 
-def test_a_reason_names_the_instruction(judged):
+def test_a_reason_names_the_instruction(verdict_by_kernel):
     """Both lines are those of the same reduction."""
-    ((first, second),) = (reason["lines"] for reason in judged["a sum that rounds"]["reasons"])
+    ((first, second),) = (reason["lines"] for reason in verdict_by_kernel["a sum that rounds"]["reasons"])
     assert first == second
     assert first % 16 == 0 and first > 0
 
 
-def test_the_container_is_of_these_kernels():
+def test_the_container_was_made_from_these_kernels():
     assert TEXT.read_text("utf-8") == text(), "see sass_order_kernels.py"

@@ -2,7 +2,11 @@
 
 import numpy as np
 import pytest
-from containers import KERNELS, Launch, run  # run: (CUDA's result, arrays) of each launch, and standard error
+from containers import (  # run_image: (CUDA's result, arrays) of each launch, and standard error
+    KERNELS,
+    Launch,
+    run_image,
+)
 
 IMAGE = KERNELS / "wide_parameters.fatbin"
 TABLE = np.arange(7000, dtype=np.int32) * 3
@@ -10,12 +14,13 @@ DESCRIBED = bytes([4, 0x45, 12, 0])  # an entry of .nv.info: format, attribute, 
 
 
 def launch():
+    """Return a launch with 28,000 bytes of parameters."""
     return Launch("look_up", 1, 64, [np.zeros(64, np.int32), TABLE.tobytes(), 6900])
 
 
 @pytest.mark.parametrize("code", ["sass", "ptx"])
 def test_wide_parameters_reach_the_kernel(code):
-    ((result, (out,)),), stderr = run(IMAGE.read_bytes(), [launch()], code)
+    ((result, (out,)),), stderr = run_image(IMAGE.read_bytes(), [launch()], code)
     assert result == 0, stderr
     assert out.tolist() == TABLE[6900:6964].tolist()
 
@@ -23,7 +28,7 @@ def test_wide_parameters_reach_the_kernel(code):
 def test_parameters_that_an_unknown_attribute_describes_are_refused(cubin):
     """They would be read as zeros, so PyTorch's ops on lists of tensors would do nothing."""
     assert cubin.count(DESCRIBED) == 3
-    ((result, _),), stderr = run(cubin.replace(DESCRIBED, bytes([4, 0x7F, 12, 0])), [launch()])
+    ((result, _),), stderr = run_image(cubin.replace(DESCRIBED, bytes([4, 0x7F, 12, 0])), [launch()])
     assert result
     assert "does not describe all of its parameters" in stderr
 

@@ -79,7 +79,7 @@ def test_a_descriptor_is_printed_where_a_bit_says_so(text_of):
         assert text_of(bits | 1 << 101) == text.replace("[", described, 1)
 
 
-def test_no_bits_at_all_end_the_process(text_of):
+def test_no_encoding_ends_the_process(text_of):
     """Random bits, and real instructions with changed bits, are disassembled or refused."""
     rows = random.Random(1)
     for _ in range(4000):
@@ -108,7 +108,7 @@ def test_the_stored_texts_are_those_of_the_disassembler(tmp_path):
 
 
 @pytest.fixture(scope="module")
-def use_of():
+def registers_of():
     """Return a function that names the registers of the bits of an instruction: whether exactly, written, read."""
     library = ctypes.CDLL(build())
     library.vgpu_sass_registers.restype = ctypes.c_char_p
@@ -123,11 +123,11 @@ def use_of():
     return call
 
 
-def test_arithmetic_reads_and_writes_the_registers_that_nvidia_names(use_of):
+def test_arithmetic_reads_and_writes_the_registers_that_nvidia_names(registers_of):
     exact = 0
     for bits, text, registers in REGISTER_USES:
         nvidia_writes, nvidia_reads = (set(part.split()) for part in registers.split("<"))
-        is_exact, writes, reads = use_of(int(bits, 16))
+        is_exact, writes, reads = registers_of(int(bits, 16))
         reads |= set(re.findall(r"^@!?(P\d)", text))
         if is_exact:
             exact += 1

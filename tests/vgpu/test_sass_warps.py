@@ -4,7 +4,7 @@ import json
 
 import numpy as np
 import pytest
-from containers import KERNELS, Launch, run
+from containers import KERNELS, Launch, run_image
 
 SCHEDULES = ("serial", "reverse", "random:1", "adversary:2", "atomics:3")
 WORDS = 512
@@ -31,15 +31,16 @@ def words(seed):
 
 
 def launch(name, block=128):
+    """Return the launch of a kernel on random words."""
     values = words(5) & 0x3BFF3BFF if name == "halves" else words(5)  # halves that are numbers
     grid = 1 if name == "tensor_cores" else WORDS // block
     block = 32 if name == "tensor_cores" else block
     return Launch(name, grid, block, [np.zeros(WORDS, np.uint32), values, WORDS], shared=4 * block)
 
 
-def answers(names, code, schedule, **variables):
+def run_kernels(names, code, schedule, **variables):
     """Run the kernels, and return {name: result}."""
-    results, stderr = run(
+    results, stderr = run_image(
         (KERNELS / "warps.fatbin").read_bytes(), [launch(name) for name in names], code, schedule, **variables
     )
     for name, (error, _) in zip(names, results, strict=True):
@@ -48,56 +49,56 @@ def answers(names, code, schedule, **variables):
 
 
 @pytest.fixture(scope="module")
-def of_ptx():
+def ptx_results():
     """Return the results of the kernels' PTX."""
-    return answers(KERNELS_OF_ONE_RESULT, "ptx", "serial")
+    return run_kernels(KERNELS_OF_ONE_RESULT, "ptx", "serial")
 
 
 @pytest.fixture(scope="module", params=SCHEDULES)
-def of_machine_code(request):
+def machine_code_results(request):
     """Return the results of the kernels' machine code."""
-    return answers(KERNELS_OF_ONE_RESULT + WITHOUT_PTX, "sass", request.param)
+    return run_kernels(KERNELS_OF_ONE_RESULT + WITHOUT_PTX, "sass", request.param)
 
 
 @pytest.mark.parametrize("name", KERNELS_OF_ONE_RESULT)
-def test_machine_code_gives_what_its_ptx_does(of_ptx, of_machine_code, name):
-    assert of_ptx[name].any()
-    differ = np.flatnonzero(of_machine_code[name] != of_ptx[name])
-    assert not len(differ), (differ[:5], of_machine_code[name][differ[:5]], of_ptx[name][differ[:5]])
+def test_machine_code_agrees_with_its_ptx(ptx_results, machine_code_results, name):
+    assert ptx_results[name].any()
+    differ = np.flatnonzero(machine_code_results[name] != ptx_results[name])
+    assert not len(differ), (differ[:5], machine_code_results[name][differ[:5]], ptx_results[name][differ[:5]])
 
 
-def test_tensor_cores_multiply(of_machine_code):
+def test_tensor_cores_give_products(machine_code_results):
     values = words(5)[:256].astype(np.int64)
     a, b = (values & 15) - 7.0, (values >> 4 & 15) * 0.25
     expected = a.reshape(16, 16) @ b.reshape(16, 16).T + 0.5  # exact in single precision
-    assert np.array_equal(of_machine_code["tensor_cores"][:256].view(np.float32).reshape(16, 16), expected)
+    assert np.array_equal(machine_code_results["tensor_cores"][:256].view(np.float32).reshape(16, 16), expected)
 
 
-def test_asynchronous_copies_have_come_when_they_are_waited_for(of_machine_code):
-    assert np.array_equal(of_machine_code["asynchronous_copies"], words(5)[np.arange(WORDS) ^ 1])
+def test_asynchronous_copies_are_complete_after_the_wait(machine_code_results):
+    assert np.array_equal(machine_code_results["asynchronous_copies"], words(5)[np.arange(WORDS) ^ 1])
 
 
-def test_memcheck_has_nothing_to_say_of_shared_memory():
+def test_memcheck_reports_nothing_in_correct_kernels():
     image = (KERNELS / "warps.fatbin").read_bytes()
-    results, stderr = run(image, [launch("shared_scan"), launch("dynamic_shared")], VGPU_CHECK="memcheck")
+    results, stderr = run_image(image, [launch("shared_scan"), launch("dynamic_shared")], VGPU_CHECK="memcheck")
     assert [error for error, _ in results] == [0, 0]
     assert "memcheck" not in stderr
 
 
 def test_sums_of_floats_depend_on_the_schedule_and_repeat():
     names = ["float_atomics"]
-    results = {schedule: answers(names, "sass", schedule)["float_atomics"].tobytes() for schedule in SCHEDULES}
+    results = {schedule: run_kernels(names, "sass", schedule)["float_atomics"].tobytes() for schedule in SCHEDULES}
     assert len(set(results.values())) > 1
-    assert results["random:1"] == answers(names, "sass", "random:1")["float_atomics"].tobytes()
+    assert results["random:1"] == run_kernels(names, "sass", "random:1")["float_atomics"].tobytes()
     serial = np.frombuffer(results["serial"], np.uint32)
-    of_ptx = answers(names, "ptx", "serial")["float_atomics"]
+    of_ptx = run_kernels(names, "ptx", "serial")["float_atomics"]
     assert np.allclose(serial[:5].view(np.float32), of_ptx[:5].view(np.float32), rtol=1e-5)
 
 
 def report_lines(tmp_path, names, code):
     """Run the kernels, and return the lines of the report."""
     path = tmp_path / f"{code}.jsonl"
-    answers(names, code, "serial", VGPU_REPORT=str(path))
+    run_kernels(names, code, "serial", VGPU_REPORT=str(path))
     return [json.loads(line) for line in path.read_text("utf-8").splitlines()]
 
 
@@ -113,7 +114,7 @@ def test_machine_code_is_proved_as_its_ptx(tmp_path):
     path = tmp_path / "order.jsonl"
     verdicts = {}
     for code in ("ptx", "sass"):
-        answers(["shared_scan"], code, "serial", VGPU_REPORT=str(path), VGPU_CHECK="order")
+        run_kernels(["shared_scan"], code, "serial", VGPU_REPORT=str(path), VGPU_CHECK="order")
         lines = [json.loads(line) for line in path.read_text("utf-8").splitlines()]
         (verdicts[code],) = [line["order"] for line in lines if "kernel" in line]
         path.unlink()
@@ -126,7 +127,9 @@ def test_machine_code_is_proved_as_its_ptx(tmp_path):
 )
 def test_faults_name_the_offset(name, error, words_of_it):
     values = np.full(32, 7, np.uint32)
-    (answer,), stderr = run((KERNELS / "warps.fatbin").read_bytes(), [Launch(name, 1, 32, [values, values, 1 << 20])])
+    (answer,), stderr = run_image(
+        (KERNELS / "warps.fatbin").read_bytes(), [Launch(name, 1, 32, [values, values, 1 << 20])]
+    )
     assert answer[0] == error
     assert words_of_it in stderr and f"in {name}, offset " in stderr
 
@@ -138,9 +141,9 @@ def test_a_kernel_prints_and_its_assertion_is_reported(file, code):
     """The functions are called by addresses in a constant bank, or, with relocations, in the code."""
     values = np.arange(64, dtype=np.uint32)
     image, out = (KERNELS / file).read_bytes(), np.zeros(64, np.uint32)
-    ((error, _),), stderr = run(image, [Launch("printed", 1, 64, [out, values, 64])], code)
+    ((error, _),), stderr = run_image(image, [Launch("printed", 1, 64, [out, values, 64])], code)
     assert error == 0
-    ((error, _),), assertion_stderr = run(image, [Launch("asserted", 1, 64, [out, values, 64])], code)
+    ((error, _),), assertion_stderr = run_image(image, [Launch("asserted", 1, 64, [out, values, 64])], code)
     assert error == 710
     assert "warps.cu" in assertion_stderr and "assertion `in[i] != 5` failed" in assertion_stderr
     assert stderr.splitlines() == [
@@ -150,7 +153,7 @@ def test_a_kernel_prints_and_its_assertion_is_reported(file, code):
     ]
 
 
-def test_a_relocation_that_is_not_known_refuses_its_function_alone():
+def test_an_unknown_relocation_refuses_only_its_function():
     from tfdet.audit.elf import read_elf
 
     image = bytearray((KERNELS / "direct_calls.cubin").read_bytes())
@@ -159,7 +162,7 @@ def test_a_relocation_that_is_not_known_refuses_its_function_alone():
     image[int(elf.sections["offset"][row]) + 8] = 0x7F  # the type of the first relocation
     values, out = np.zeros(64, np.uint32), np.zeros(64, np.uint32)
     launches = [Launch(name, 1, 64, [out, values, 64]) for name in ("printed", "asserted")]
-    (printed, asserted), stderr = run(bytes(image), launches)
+    (printed, asserted), stderr = run_image(bytes(image), launches)
     assert (printed[0], asserted[0]) == (209, 0), stderr
     assert "printed: machine code that is not linked" in stderr
     assert (asserted[1][0] == 1).all()

@@ -36,13 +36,13 @@ def execution_order(device, schedule, grid=8, block=64):
 
 
 @pytest.mark.parametrize("schedule", SCHEDULES)
-def test_the_same_words_give_the_same_order(device, schedule):
+def test_equal_schedules_give_equal_orders(device, schedule):
     order = execution_order(device, schedule)
     assert sorted(order) == list(range(512))
     assert execution_order(device, schedule) == order
 
 
-def test_other_words_give_other_orders(device):
+def test_different_schedules_give_different_orders(device):
     orders = {tuple(execution_order(device, name)) for name in SCHEDULES}
     assert len(orders) == len(SCHEDULES)
 
@@ -68,7 +68,7 @@ def test_a_choice_among_atomics_exchanges_two_and_no_others(device, schedule):
     assert {k % 64 for k in exchanged} >= {31, 63}  # the last of a warp, the last of a block
 
 
-def test_whoever_is_waited_for_comes(device, schedule):
+def test_a_deferred_atomic_that_is_waited_for_executes(device, schedule):
     """A deferred atomic executes before a barrier, the end of the grid, or if no other atomic uses the address."""
     text = ORDER.replace("mul.wide", "bar.sync 0; mul.wide", 1)
     for seed in range(8):
@@ -83,7 +83,7 @@ def test_serial_is_the_order_of_numbers_and_reverse_its_mirror(device):
 
 
 @pytest.mark.parametrize("schedule", SCHEDULES)
-def test_integers_do_not_depend_on_it(device, schedule):
+def test_integer_sums_do_not_depend_on_the_schedule(device, schedule):
     text = SUM.replace("atom.global.add.f32", "atom.global.add.u32")
     values = np.random.default_rng(0).integers(0, 1 << 32, 2048, np.uint64).astype(np.uint32)
     code, (made, _), _ = device.run_in_child(text, [np.zeros(1, np.uint32), values], schedule, grid=16, block=128)
@@ -103,7 +103,7 @@ def test_sums_of_floats_take_many_values(device):
     assert len(sums) > 6
 
 
-def test_an_adversary_shows_a_lost_update(device):
+def test_an_adversary_schedule_shows_a_lost_update(device):
     """A counter without atomics is right in serial order, and wrong if another block runs in between."""
     lost_updates = {}
     for schedule in ("serial", "adversary:1", "random:1"):
@@ -115,7 +115,7 @@ def test_an_adversary_shows_a_lost_update(device):
     assert lost_updates["random:1"] > 0
 
 
-def test_a_priority_changes_only_at_as_many_places_as_the_depth_says(device, schedule):
+def test_pct_changes_priorities_as_often_as_its_depth(device, schedule):
     """A counter without atomics loses an update only if another warp runs in between: never at depth 1."""
     lost_updates, orders = {1: 0, 2: 0}, set()
     for depth in lost_updates:
@@ -150,7 +150,7 @@ def test_priorities_order_the_warps_of_a_block(device, schedule):
     "words",
     ["sequential", "random", "random:", "random:x", "random:-1", "serial:1", "adversary", "random:1 ", "atomics"],
 )
-def test_other_words_are_no_schedule(device, words):
+def test_invalid_schedules_are_refused(device, words):
     with pytest.raises(AssertionError, match="is no schedule"):
         device.run_in_child(ORDER, [np.zeros(65, np.uint32)], words, grid=1, block=64)
 
@@ -163,6 +163,7 @@ def test_the_grammar_of_schedules(device):
     assert is_accepted == {**dict.fromkeys(table["good"], True), **dict.fromkeys(table["bad"], False)}
 
 
+# Statements of the same thread behind a deferred addition, which must see it.
 LATE = {  # accesses before which a thread's own addition must execute; it may be deferred to the launch's end else
     "own load": "ld.global.u32 %r2, [%l0];",
     "own volatile load": "ld.volatile.global.u32 %r2, [%l0];",
@@ -188,7 +189,7 @@ def test_a_thread_sees_its_own_addition(device, schedule, then):
 
 @pytest.mark.parametrize("meet", ["bar.sync 0;", "barrier.sync 0;", "bar.warp.sync -1;"])
 @pytest.mark.parametrize("space", ["global", "shared"])
-def test_who_has_met_sees_the_additions(device, schedule, meet, space):
+def test_additions_before_a_barrier_are_visible_behind_it(device, schedule, meet, space):
     """Each lane adds to its neighbor's element, and reads its own behind a barrier."""
     place = "shl.b32 %r2, %lane, 2; mov.u32 %r3, box; add.u32 %r2, %r2, %r3;" if space == "shared" else ""
     neighbor = "add.u32 %r4, %lane, 1; and.b32 %r4, %r4, 31; shl.b32 %r4, %r4, 2;"
@@ -210,7 +211,7 @@ def test_who_has_met_sees_the_additions(device, schedule, meet, space):
 
 
 @pytest.mark.parametrize("fence", ["membar.gl;", "fence.acq_rel.gpu;", ""])
-def test_an_addition_comes_before_what_a_fence_or_a_strong_store_publishes(device, schedule, fence):
+def test_a_deferred_addition_executes_before_a_fence_or_strong_store(device, schedule, fence):
     text = kernel(
         f"""ld.param.u64 %l0, [p0]; ld.param.u64 %l1, [p1]; mov.u32 %r1, %ctaid.x; setp.ne.u32 %p0, %r1, 0;
         @%p0 bra WAIT; red.global.add.u32 [%l0], 5; {fence} st.volatile.global.u32 [%l1], 1; ret;
@@ -224,7 +225,7 @@ def test_an_addition_comes_before_what_a_fence_or_a_strong_store_publishes(devic
         assert (code, values[1]) == (0, 5)
 
 
-def test_an_addition_that_somebody_waits_for_comes(device, schedule):
+def test_a_deferred_addition_that_is_spun_on_executes(device, schedule):
     """Nothing orders the addition, and its thread has ended, but the other block's threads spin until they see it."""
     text = kernel(
         """ld.param.u64 %l0, [p0]; red.global.add.u32 [%l0], 1; mov.u32 %r1, %ctaid.x; setp.eq.u32 %p0, %r1, 0;
@@ -237,7 +238,7 @@ def test_an_addition_that_somebody_waits_for_comes(device, schedule):
         assert (code, values[0]) == (0, 128)
 
 
-def test_sums_nobody_reads_meanwhile_change_their_order_too(device, schedule):
+def test_unread_sums_change_their_order(device, schedule):
     """Neighbors at an address change places, in a warp and between blocks, without additional instructions."""
     text = SUM.replace("atom.global.add.f32 %r2,", "red.global.add.f32")
     values = np.zeros(192, np.float32)

@@ -23,6 +23,7 @@ print(hasattr(cuda, 'cuLaunchKernel'), hasattr(cuda, 'cudaMalloc'))
 
 @pytest.fixture(scope="module")
 def folder():
+    """Return the folder of the built libraries."""
     return Path(build()).parent
 
 
@@ -48,7 +49,7 @@ LINKED_BY_PYTORCH = json.loads(Path(__file__).with_name("torch_symbols.json").re
 
 
 @pytest.mark.parametrize("name", LINKED_BY_PYTORCH)
-def test_all_that_pytorch_links_is_there(folder, name):
+def test_all_symbols_that_pytorch_links_exist(folder, name):
     library = ctypes.CDLL(str(folder / name))
     assert [one for one in LINKED_BY_PYTORCH[name] if not hasattr(library, one)] == []
 
@@ -124,7 +125,7 @@ sys.stdout.buffer.write(room.raw[:2048])"""
 
 
 @pytest.mark.parametrize("made", ["folder", "portable"])
-def test_a_program_that_was_linked_with_nvidias_library_loads(request, made, tmp_path):
+def test_a_program_with_versioned_symbols_loads(request, made, tmp_path):
     """It asks for symbols of a version: TensorFlow 1.13.1 is linked so."""
     folder = request.getfixturevalue(made)
     name = "libcudart.so.10.0"

@@ -41,14 +41,14 @@ def read(device, body, count):
     return words.tolist()
 
 
-def test_components_by_all_their_names(device):
+def test_components_of_vector_registers(device):
     expected = {"tid": (2, 1, 0), "ntid": (4, 2, 1), "ctaid": (1, 2, 0), "nctaid": (3, 3, 1), "clusterid": (1, 2, 0)}
     names = [(name, letter) for name in expected for letter in COMPONENTS]
     body = "".join(f"mov.u32 %d{k}, %{name}.{letter};" for k, (name, letter) in enumerate(names))
     assert read(device, body, len(names)) == [expected[name][COMPONENTS[letter]] for name, letter in names]
 
 
-def test_what_is_the_same_everywhere(device):
+def test_constant_registers(device):
     body = "".join(f"mov.u32 %d{k}, 77; mov.u32 %d{k}, {name};" for k, name in enumerate(ALWAYS))
     assert read(device, body, len(ALWAYS)) == list(ALWAYS.values())
 
@@ -58,13 +58,13 @@ def test_whole_vectors(device):
     assert read(device, body, 6) == [1, 2, 5, 0, 2, 9]
 
 
-def test_vectors_that_overlap_change_places(device):
+def test_overlapping_vectors_are_exchanged(device):
     body = "mov.u32 %d0, 1; mov.u32 %d1, 2; mov.v2.b32 {%d0, %d1}, {%d1, %d0};"
     body += "mov.v4.b32 {%d2, %d3, %d4, %d5}, {%d0, %d0, %d1, 8}; mov.v2.u32 {%d6, %d7}, 3; mov.v2.b32 {%d8, %d9}, %d5;"
     assert read(device, body, 10) == [2, 1, 2, 2, 1, 8, 3, 3, 8, 8]
 
 
-def test_narrow_and_wide(device):
+def test_registers_of_other_widths(device):
     body = """mov.u16 %h0, %tid.x; cvt.u32.u16 %d0, %h0; mov.u64 %l1, %pm3_64; cvt.u32.u64 %d1, %l1;
     mov.u64 %l1, %gridid;
     cvt.u32.u64 %d2, %l1; cvt.u64.u32 %l1, %ctaid.y; cvt.u32.u64 %d3, %l1; mov.pred %p1, !%is_explicit_cluster;
@@ -90,5 +90,5 @@ def test_narrow_and_wide(device):
         "mov.u32 %tid.w, %r0;",
     ],
 )
-def test_what_ptxas_refuses(device, body):
+def test_reads_that_ptxas_refuses_are_refused(device, body):
     device.assert_refused(kernel(body, ["p0"]))

@@ -40,7 +40,7 @@ def test_a_chain_of_blocks_takes_few_instructions(device, look, schedule):
 
 @pytest.mark.parametrize("schedule", SCHEDULES)
 @pytest.mark.parametrize(("grid", "block"), [(1, 32), (4, 96)])
-def test_a_lock_that_lanes_of_one_warp_want(device, schedule, grid, block):
+def test_lanes_of_one_warp_take_a_lock_in_turn(device, schedule, grid, block):
     threads = grid * block
     code, (values,), stderr = device.run_in_child(
         kernel(LOCK, ["p0"]), [np.zeros(2, np.uint32)], schedule, limit=threads * threads * 100, grid=grid, block=block

@@ -22,14 +22,14 @@ SUM = (
 
 
 @pytest.mark.parametrize("schedule", ["serial", "random:1"])
-def test_each_lane_has_what_it_asked_for(device, schedule):
+def test_alloca_gives_each_lane_its_own_memory(device, schedule):
     values = np.arange(128, dtype=np.uint32) % 37
     code, (sums, *_), stderr = device.run_in_child(kernel(SUM, ["p0"]), [values], schedule, grid=2, block=64)
     assert code == 0, stderr
     assert sums.tolist() == [(value + 1) * (value + 2) // 2 for value in values.tolist()]
 
 
-def test_what_was_given_back_is_taken_again(device):
+def test_stack_memory_is_reused(device):
     """A stack of 32 KiB serves a megabyte of allocations, one after the other."""
     body = """.reg .b64 %a<4>; .reg .pred %q; mov.u32 %d, 0; stacksave.u64 %a0; mov.u64 %a3, 1024;
     loop: alloca.u64 %a1, %a3; setp.eq.u32 %q, %d, 0; @%q mov.u64 %a2, %a1; st.local.u32 [%a1+1020], %d;
@@ -39,7 +39,7 @@ def test_what_was_given_back_is_taken_again(device):
 
 
 @pytest.mark.parametrize("text", ["mov.u64 %l1, 40000; alloca.u64 %l2, %l1;", "stackrestore.u64 4;"])
-def test_more_than_there_is(device, text):
+def test_an_alloca_beyond_the_stack_is_an_error(device, text):
     code, *_ = device.run_in_child(kernel(text, ["p0"]), [np.zeros(1, np.uint32)])
     assert code not in (0, 209)
 

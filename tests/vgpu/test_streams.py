@@ -41,6 +41,7 @@ class Streams:
         assert getattr(self.cuda, call)(stream, *arguments) == 0
 
     def double(self, stream):
+        """Launch the kernel that doubles the word."""
         arguments = (ctypes.c_void_p * 1)(ctypes.addressof(self.word))
         assert self.cuda.cuLaunchKernel(self.function, 1, 1, 1, 1, 1, 1, 0, stream, arguments, None) == 0
 
@@ -55,6 +56,7 @@ class Streams:
 
 @pytest.fixture
 def streams(device):
+    """Return a fresh Streams."""
     return Streams(device)
 
 
@@ -62,7 +64,7 @@ CALLS = ["cuLaunchHostFunc", "cudaLaunchHostFunc", "cuStreamAddCallback", "cudaS
 
 
 @pytest.mark.parametrize("call", CALLS)
-def test_a_host_function_runs_between_what_stands_around_it(streams, call):
+def test_a_host_function_runs_in_the_order_of_its_stream(streams, call):
     """The host function sees earlier kernels, copies and fills, and later ones see its effects."""
     cuda, stream, values = streams.cuda, streams.stream(), []
 
@@ -107,7 +109,7 @@ def test_a_fill_comes_after_the_host_function_before_it(streams):
 
 
 @pytest.mark.parametrize("wait", ["stream", "event", "context"])
-def test_who_waits_finds_all_of_it_done(streams, wait):
+def test_synchronizing_waits_for_host_functions(streams, wait):
     """The effect is read from pinned memory, because a copy would wait."""
     cuda, stream, event = streams.cuda, streams.stream(1), streams.event()
     streams.pinned[0] = 0
@@ -139,7 +141,7 @@ def test_a_stream_waits_for_an_event(streams):
 
 
 @pytest.mark.parametrize(("flags", "waits"), [(0, True), (NON_BLOCKING, False)])
-def test_the_default_stream_waits_for_those_that_block(streams, flags, waits):
+def test_the_legacy_stream_waits_for_blocking_streams(streams, flags, waits):
     cuda, stream, event = streams.cuda, streams.stream(flags), threading.Event()
     streams.set(3)
     streams.host(stream, event.wait)
@@ -183,7 +185,7 @@ def test_a_host_function_may_not_call_cuda(streams):
     assert values == [NOT_PERMITTED]
 
 
-def test_the_time_between_events_wants_two_that_were_recorded(streams):
+def test_elapsed_time_needs_two_recorded_events(streams):
     cuda, first, second, milliseconds = streams.cuda, streams.event(), streams.event(), ctypes.c_float()
     assert cuda.cuEventElapsedTime(ctypes.byref(milliseconds), first, second) == INVALID_HANDLE
     assert cuda.cuEventRecord(first, None) == cuda.cuEventRecord(second, None) == 0

@@ -78,12 +78,12 @@ def test_each_test_has_its_outcome(command, env):
     ("refused", "how"),
     [([], "failed"), (["nccl_kernel: machine code without PTX"], "failed"), (["cublasSgemm_v2"], "closed")],
 )
-def test_a_closed_library_is_a_reason_and_a_kernel_is_none(refused, how):
+def test_a_call_of_a_vendor_library_is_the_reason_of_a_failure(refused, how):
     assert suites.to_result("failed", "why", refused, 1).how == how
     assert suites.to_result("passed", "", refused, 1).how == "passed"
 
 
-def test_only_what_is_not_known_fails(capsys):
+def test_only_unknown_failures_fail_the_suite(capsys):
     results = {
         "a": suites.Result("passed", "", 3),
         "b": suites.Result("failed", "x\ny"),

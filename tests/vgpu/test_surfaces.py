@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from bare_program import run
+from bare_program import run_program
 from texturing import (
     LAYERED,
     LINEAR,
@@ -32,18 +32,22 @@ ld.global.v4.b32 {%s0, %s1, %s2, %s3}, [%at]; ld.param.u64 %at, [p2]; add.u64 %a
 
 
 def program(body):
+    """Return a kernel that runs the body at each thread's coordinates."""
     return kernel(f"{PROLOGUE}\n{body}", ["p0", "p1", "p2"])
 
 
 def loads(geometry, outside):
+    """Return a kernel of surface loads; outside: what happens outside of the surface (trap, clamp, zero)."""
     return program(f"suld.b.{geometry}.b32.{outside} {{%v0}}, [%o, {PLACES[geometry]}]; st.global.b32 [%at], %v0;")
 
 
 def stores(geometry, outside):
+    """Return a kernel of surface stores."""
     return program(f"ld.global.b32 %v0, [%at]; sust.b.{geometry}.b32.{outside} [%o, {PLACES[geometry]}], {{%v0}};")
 
 
 def launch(arrays, text, handle, places, values=None):
+    """Run the kernel at these places; return CUDA's result and the words."""
     coordinates = np.zeros((len(places), 4), np.int32)
     coordinates[:, : places.shape[1]] = places
     words = np.zeros((len(places), 4), np.uint32)
@@ -87,7 +91,7 @@ def test_words_are_loaded_and_stored_where_they_lie(arrays, geometry):
 
 @pytest.mark.parametrize("outside", ["clamp", "zero"])
 @pytest.mark.parametrize("geometry", GEOMETRIES)
-def test_outside_is_the_nearest_or_nothing(arrays, geometry, outside):
+def test_accesses_outside_are_clamped_or_zero(arrays, geometry, outside):
     shape = GEOMETRIES[geometry]
     flags = LAYERED if geometry[0] == "a" else 0
     texels = np.arange(1, np.prod(shape) + 1, dtype=np.uint32).reshape(*shape, 1)
@@ -112,7 +116,7 @@ def test_outside_is_the_nearest_or_nothing(arrays, geometry, outside):
     [("b8", "", "{%c0}"), ("b8", "v4.", "{%c0, %c1, %c2, %c3}"), ("b16", "v2.", "{%c0, %c1}"), ("b64", "", "{%w0}"),
      ("b64", "v2.", "{%w0, %w1}"), ("b32", "v4.", "{%v0, %v1, %v2, %v3}"), ("b32", "v2.", "{%v3, %v2}")],
 )  # fmt: skip
-def test_pieces_of_any_size_go_from_place_to_place(arrays, type_, vector, registers):
+def test_elements_of_every_size_are_copied(arrays, type_, vector, registers):
     piece = int(type_[1:]) // 8 * int(vector[1:2] or 1)
     texels = np.random.default_rng(2).integers(0, 256, (3, 32, 1), np.uint8)
     array, handle = arrays.surface(texels)
@@ -185,7 +189,7 @@ def test_a_kernel_that_nvcc_compiled_reads_textures_and_writes_a_surface(arrays)
     np.testing.assert_array_equal(result_sums, expected[..., 0] + expected[..., 1])
 
 
-def test_only_an_array_made_for_it_has_a_surface(arrays):
+def test_a_surface_needs_an_array_with_the_surface_flag(arrays):
     arrays.object(Resource(0, Union(array=arrays.array(np.zeros((4, 4, 1), np.float32)))), status=INVALID_VALUE)
     arrays.object(Resource(2), status=INVALID_VALUE)
 
@@ -212,24 +216,24 @@ def place(*numbers):
 )  # fmt: skip
 @pytest.mark.parametrize("text", [loads("2d", "trap"), stores("2d", "trap")], ids=["load", "store"])
 def test_outside_is_a_fault_where_the_instruction_traps(device, text, place, result):
-    numbers, _ = run(device, f"{CODE}place(*{place})\nprint(launch(function, handle.value, at, out))", text)
+    numbers, _ = run_program(device, f"{CODE}place(*{place})\nprint(launch(function, handle.value, at, out))", text)
     assert numbers == [result]
 
 
 def test_a_surface_over_an_array_that_is_freed_is_a_fault(device):
     end = "assert cuda.cuArrayDestroy(array) == 0\nprint(launch(function, handle.value, at, out))"
-    assert run(device, CODE + end, stores("2d", "zero"))[0] == [ILLEGAL_ADDRESS]
+    assert run_program(device, CODE + end, stores("2d", "zero"))[0] == [ILLEGAL_ADDRESS]
 
 
 def test_stores_of_two_threads_to_one_place_are_a_race(device):
     code = f"{CODE}print(launch(function, handle.value, at, out, grid=2))"
-    _, stderr = run(device, code, stores("2d", "trap"), VGPU_CHECK="racecheck")
+    _, stderr = run_program(device, code, stores("2d", "trap"), VGPU_CHECK="racecheck")
     assert "race" in stderr
     disjoint_stores = stores("2d", "trap").replace("sust.b", "mul.lo.u32 %s0, %i, 4; sust.b")
-    assert "race" not in run(device, code, disjoint_stores, VGPU_CHECK="racecheck")[1]
+    assert "race" not in run_program(device, code, disjoint_stores, VGPU_CHECK="racecheck")[1]
 
 
-def test_texels_that_nobody_wrote_are_reported(device):
+def test_reads_of_unwritten_texels_are_reported(device):
     code = f"{CODE}place(4, 0)\nprint(launch(function, handle.value, at, out))"
-    _, stderr = run(device, code, loads("2d", "trap"), VGPU_CHECK="initcheck")
+    _, stderr = run_program(device, code, loads("2d", "trap"), VGPU_CHECK="initcheck")
     assert "never" in stderr or "nobody" in stderr or "initcheck" in stderr

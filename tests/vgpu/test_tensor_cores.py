@@ -9,32 +9,32 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tensor_cores import SHAPES, by_lines, by_rows, products, random_words, run, text
-from test_approximations import mixed
+from tensor_cores import SHAPES, by_lines, by_rows, products, random_words, run_products, text
+from test_approximations import murmur_finalizer
 
 RECORDED = json.loads((Path(__file__).parent / "tensor_cores.json").read_text("utf-8"))
 ARCHITECTURES = {80: "Ampere", 90: "Hopper"}
 
 
-def key(capability, shape):
+def record_key(capability, shape):
     return f"{capability} {shape.name}"
 
 
-def summed(matrices):
+def checksum(matrices):
     """Return a checksum of the bits of D and their positions."""
     places = np.arange(matrices.size, dtype=np.uint64) << np.uint64(32)
-    return f"{int(np.sum(mixed(places | matrices.ravel().astype(np.uint64)))):016x}"
+    return f"{int(np.sum(murmur_finalizer(places | matrices.ravel().astype(np.uint64)))):016x}"
 
 
 @pytest.mark.parametrize("shape", SHAPES, ids=lambda shape: shape.name)
 @pytest.mark.parametrize("capability", ARCHITECTURES)
-def test_the_bits_are_the_models(device, capability, shape):
-    assert summed(products(device, capability, shape)) == RECORDED["sums"][key(capability, shape)]
+def test_products_have_the_bits_of_the_model(device, capability, shape):
+    assert checksum(products(device, capability, shape)) == RECORDED["sums"][record_key(capability, shape)]
 
 
 @pytest.mark.parametrize("shape", SHAPES, ids=lambda shape: shape.name)
-def test_machine_code_gives_them_too(device, shape, compiled):
-    assert summed(products(device, 80, shape, compiled)) == RECORDED["sums"][key(80, shape)]
+def test_machine_code_gives_the_bits_of_the_model(device, shape, compiled):
+    assert checksum(products(device, 80, shape, compiled)) == RECORDED["sums"][record_key(80, shape)]
 
 
 INTEGERS = [(8, 16, "8"), (16, 16, "8"), (16, 32, "8"), (8, 32, "4"), (16, 32, "4"), (16, 64, "4")]
@@ -52,7 +52,9 @@ def test_integers_in_machine_code(device, rows, depth, bits, signs, saturated, c
     )
     c[::2] = np.where(c[::2] & 1, 0x7FFFFFFF, 0x80000000)
     instruction = f"m{rows}n8k{depth}.row.col{'.satfinite' * saturated}.s32.{first}.{second}.s32"
-    result = by_rows(run(device, compiled(text(instruction, registers, ["b32"] * 4, "sm_80")), 80, a, b, c), 32)
+    result = by_rows(
+        run_products(device, compiled(text(instruction, registers, ["b32"] * 4, "sm_80")), 80, a, b, c), 32
+    )
     a_elements, b_elements = signed(by_lines(a, stored, rows // 8), first), signed(by_lines(b, stored, 1), second)
     exact = a_elements @ b_elements.transpose(0, 2, 1) + by_rows(c, 32).view(np.int32)
     assert (exact != exact.astype(np.int32)).any()
@@ -62,7 +64,7 @@ def test_integers_in_machine_code(device, rows, depth, bits, signs, saturated, c
 
 
 @pytest.mark.parametrize("bit", [83, 85], ids=["bytes by numbers of 4 bits", "IMMA.8832 of bytes"])
-def test_integer_products_that_no_instruction_has_are_refused(device, bit, compiled):
+def test_integer_products_without_instruction_are_refused(device, bit, compiled):
     code = bytearray(compiled(text("m8n8k16.row.col.s32.s8.s8.s32", [1, 1, 2], ["b32"] * 4, "sm_80")))
     (offset,) = (offset for offset in range(0, len(code) - 16, 8) if code[offset : offset + 2] == b"\x37\x72")
     arrays = [np.zeros((1, count, 32), np.uint32) for count in (1, 1, 2, 2)]
@@ -83,7 +85,9 @@ def test_doubles_in_machine_code(device, compiled):
     draw = np.random.default_rng(0)
     a, b = draw.normal(size=(2, 4, 1, 32)) * 2.0 ** draw.integers(-30, 30, (2, 4, 1, 32))
     c = draw.normal(size=(4, 2, 32))
-    result = run(device, compiled(text("m8n8k4.row.col.f64.f64.f64.f64", [1, 1, 2], ["f64"] * 4, "sm_80")), 80, a, b, c)
+    result = run_products(
+        device, compiled(text("m8n8k4.row.col.f64.f64.f64.f64", [1, 1, 2], ["f64"] * 4, "sm_80")), 80, a, b, c
+    )
     rows, columns, sums = (
         a.reshape(4, 8, 4),
         b.reshape(4, 8, 4),
@@ -96,7 +100,11 @@ def test_doubles_in_machine_code(device, compiled):
     assert (result.reshape(4, 2, 8, 4).transpose(0, 2, 3, 1).reshape(4, 8, 8) == sums).all()
 
 
-def test_what_is_recorded_tells_the_architectures_apart():
+def test_recorded_products_distinguish_the_architectures():
     """Ampere adds 8 products of halves at once in 24 bits, Hopper 16 in 25; sums in half precision may hide that."""
-    equal = [shape.name for shape in SHAPES if RECORDED["sums"][key(80, shape)] == RECORDED["sums"][key(90, shape)]]
+    equal = [
+        shape.name
+        for shape in SHAPES
+        if RECORDED["sums"][record_key(80, shape)] == RECORDED["sums"][record_key(90, shape)]
+    ]
     assert equal == ["m16n8k8.f16.f16.f16.f16"]

@@ -10,7 +10,7 @@ def test_directives_without_blanks_between_them(device):
     assert device.evaluate(body, [np.uint32], x).tolist() == (2 * x).tolist()
 
 
-def test_modifiers_and_literals_keep_their_dots(device):
+def test_dots_of_modifiers_and_literals_are_distinguished(device):
     x = np.arange(64, dtype=np.uint32)
     body = "cvt.rn.f32.u32 %r1, %x; fma.rn.f32 %r1, %r1, 0f40000000, 0f3F800000; cvt.rzi.u32.f32 %d, %r1;"
     assert device.evaluate(body, [np.uint32], x).tolist() == (2 * x + 1).tolist()

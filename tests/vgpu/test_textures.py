@@ -4,7 +4,7 @@ import ctypes
 
 import numpy as np
 import pytest
-from bare_program import run
+from bare_program import run_program
 from texturing import (
     BORDER,
     CLAMP,
@@ -34,12 +34,16 @@ STORE_RESULT = """ld.param.u64 %at, [p2]; mul.wide.u32 %l1, %i, 16; add.u64 %at,
 st.global.v4.b32 [%at], {%f0, %f1, %f2, %f3};"""
 
 
-def fetch(statement):
+def fetch_kernel(statement):
+    """Return a kernel with this fetch."""
     return kernel(f"{COORDINATES}\n{statement}\n{STORE_RESULT}", ["p0", "p1", "p2"])
 
 
-def fetch_text(dimensions, type_="f32", coordinates="f32"):
-    return fetch(f"tex.{dimensions}d.v4.{type_}.{coordinates} {{%f0, %f1, %f2, %f3}}, [%tex, {NAMES[dimensions]}];")
+def fetch_kernel_of(dimensions, type_="f32", coordinates="f32"):
+    """Return a kernel with a fetch of this geometry."""
+    return fetch_kernel(
+        f"tex.{dimensions}d.v4.{type_}.{coordinates} {{%f0, %f1, %f2, %f3}}, [%tex, {NAMES[dimensions]}];"
+    )
 
 
 def results(arrays, text, handle, coordinates, dtype=np.float32):
@@ -71,7 +75,7 @@ def test_a_fetch_gives_what_the_programming_guide_says(arrays, sizes, address, f
     texels = np.random.default_rng(1).normal(size=(*sizes, 4)).astype(np.float32)
     texture_sampler = sampler(address, filter_, flags, border=(1.5, -2, 0.25, 1))
     points = places(len(sizes), flags, sizes)
-    fetches = results(arrays, fetch_text(len(sizes)), arrays.texture(texels, texture_sampler), points)
+    fetches = results(arrays, fetch_kernel_of(len(sizes)), arrays.texture(texels, texture_sampler), points)
     np.testing.assert_array_equal(fetches, [fetched(texels, point, texture_sampler) for point in points])
 
 
@@ -79,7 +83,7 @@ def test_each_dimension_has_its_own_address_mode(arrays):
     texels = np.arange(15, dtype=np.float32).reshape(3, 5, 1)
     texture_sampler = sampler((MIRROR, WRAP, CLAMP), LINEAR, NORMALIZED)
     points = places(2, True, (3, 5))
-    fetches = results(arrays, fetch_text(2), arrays.texture(texels, texture_sampler), points)
+    fetches = results(arrays, fetch_kernel_of(2), arrays.texture(texels, texture_sampler), points)
     np.testing.assert_array_equal(fetches[:, :1], [fetched(texels, point, texture_sampler) for point in points])
 
 
@@ -93,7 +97,7 @@ def test_small_texels_are_read_as_floats(arrays, name, filter_):
     texels[0, 0] = np.iinfo(name).min if is_integer else np.inf if filter_ == POINT else 1
     texture_sampler = sampler(CLAMP, filter_)
     points = places(2, False, (4, 6))
-    fetches = results(arrays, fetch_text(2), arrays.texture(texels, texture_sampler), points)
+    fetches = results(arrays, fetch_kernel_of(2), arrays.texture(texels, texture_sampler), points)
     np.testing.assert_array_equal(fetches[:, :2], [fetched(texels, point, texture_sampler) for point in points])
 
 
@@ -103,32 +107,33 @@ def test_integers_are_read_as_they_are(arrays, name):
     texture_sampler = sampler(CLAMP, POINT, READ_AS_INTEGER)
     points = places(2, False, (4, 6))
     dtype = np.int32 if name[0] == "i" else np.uint32
-    fetches = results(arrays, fetch_text(2, "s32"), arrays.texture(texels, texture_sampler), points, dtype)
+    fetches = results(arrays, fetch_kernel_of(2, "s32"), arrays.texture(texels, texture_sampler), points, dtype)
     np.testing.assert_array_equal(fetches, [fetched(texels, point, texture_sampler).astype(dtype) for point in points])
     arrays.object(
         Resource(0, Union(array=arrays.array(texels))), sampler(CLAMP, LINEAR, READ_AS_INTEGER), status=INVALID_VALUE
     )
 
 
-def test_the_bits_of_a_nan_are_kept_and_a_coordinate_that_is_none_lies_at_0(arrays):
+def test_nan_texels_are_kept_and_a_nan_coordinate_is_0(arrays):
     texels = np.array([[0x7F812345], [0x3F800000], [0xFFC00001]], np.uint32).view(np.float32)
     points = np.array([[0], [2], [np.nan], [np.inf], [-np.inf], [1e30]], np.float32)
-    fetches = results(arrays, fetch_text(1), arrays.texture(texels, sampler()), points).view(np.uint32)
+    fetches = results(arrays, fetch_kernel_of(1), arrays.texture(texels, sampler()), points).view(np.uint32)
     assert fetches[:, 0].tolist() == [texels.view(np.uint32)[k, 0] for k in (0, 2, 0, 2, 0, 2)]
     for mode in (WRAP, MIRROR):
         handle = arrays.texture(texels, sampler(mode, flags=NORMALIZED))
         assert (
-            results(arrays, fetch_text(1), handle, points[2:5]).view(np.uint32)[:, 0] == texels.view(np.uint32)[0, 0]
+            results(arrays, fetch_kernel_of(1), handle, points[2:5]).view(np.uint32)[:, 0]
+            == texels.view(np.uint32)[0, 0]
         ).all()
 
 
-def test_channels_that_are_not_there_are_0_and_the_last_1(arrays):
+def test_missing_channels_are_0_and_the_last_is_1(arrays):
     handle = arrays.texture(np.full((2, 2, 1), 5, np.float32), sampler())
-    assert results(arrays, fetch_text(2), handle, np.zeros((1, 2), np.float32)).tolist() == [[5, 0, 0, 1]]
+    assert results(arrays, fetch_kernel_of(2), handle, np.zeros((1, 2), np.float32)).tolist() == [[5, 0, 0, 1]]
 
 
 @pytest.mark.parametrize("shape", [(4, 8, 1), (4, 3, 8, 1)])
-def test_layers_are_apart_and_their_index_is_clamped(arrays, shape):
+def test_layers_are_separate_and_their_index_is_clamped(arrays, shape):
     texels = np.random.default_rng(4).normal(size=shape).astype(np.float32)
     texture_sampler = sampler(CLAMP, LINEAR)
     handle = arrays.texture(texels, texture_sampler, LAYERED)
@@ -139,7 +144,10 @@ def test_layers_are_apart_and_their_index_is_clamped(arrays, shape):
     coordinates[:, :dimensions], coordinates[:, 3] = points.view(np.int32), layers
     names = {1: "{%f7, %f4}", 2: "{%f7, %f4, %f5, %f5}"}[dimensions]
     fetches = results(
-        arrays, fetch(f"tex.a{dimensions}d.v4.f32.f32 {{%f0, %f1, %f2, %f3}}, [%tex, {names}];"), handle, coordinates
+        arrays,
+        fetch_kernel(f"tex.a{dimensions}d.v4.f32.f32 {{%f0, %f1, %f2, %f3}}, [%tex, {names}];"),
+        handle,
+        coordinates,
     )
     expected = [
         fetched(texels[min(layer, 3)], point, texture_sampler) for layer, point in zip(layers, points, strict=True)
@@ -148,6 +156,7 @@ def test_layers_are_apart_and_their_index_is_clamped(arrays, shape):
 
 
 def linear(address, format_, channels, *sizes):
+    """Return the resource of linear memory."""
     return Union(linear=Linear(address.value, format_, channels, sizes))
 
 
@@ -158,7 +167,7 @@ def test_linear_memory_is_fetched_by_index_and_outside_of_it_is_zero(arrays):
     texture_sampler = sampler(BORDER, LINEAR, border=(9, 9, 9, 9))  # linear memory ignores all of it
     handle = arrays.object(Resource(2, linear(address, 32, 1, data.nbytes)), texture_sampler)
     indices = [-1, 0, 39, 40, -(2**31), 2**31 - 1]
-    fetches = results(arrays, fetch_text(1, "f32", "s32"), handle, np.array(indices, np.int32)[:, None])
+    fetches = results(arrays, fetch_kernel_of(1, "f32", "s32"), handle, np.array(indices, np.int32)[:, None])
     assert fetches[:, 0].tolist() == [0, 1, 40, 0, 0, 0]
 
 
@@ -170,7 +179,7 @@ def test_rows_with_a_pitch_are_filtered(arrays):
     texture_sampler = sampler(WRAP, LINEAR, NORMALIZED)
     handle = arrays.object(Resource(3, linear(address, 32, 1, width, height, pitch)), texture_sampler)
     points = places(2, True, (height, width))
-    fetches = results(arrays, fetch_text(2), handle, points)
+    fetches = results(arrays, fetch_kernel_of(2), handle, points)
     np.testing.assert_array_equal(
         fetches[:, :1], [fetched(rows[:, :width, None], point, texture_sampler) for point in points]
     )
@@ -183,7 +192,7 @@ def test_a_gather_gives_one_channel_of_four_texels(arrays):
     handle = arrays.texture(texels, sampler(), GATHER)
     points = np.array([[1.5, 1.25], [2, 1]], np.float32)
     for channel, letter in enumerate("rgba"):
-        text = fetch(f"tld4.{letter}.2d.v4.f32.f32 {{%f0, %f1, %f2, %f3}}, [%tex, {{%f4, %f5}}];")
+        text = fetch_kernel(f"tld4.{letter}.2d.v4.f32.f32 {{%f0, %f1, %f2, %f3}}, [%tex, {{%f4, %f5}}];")
         expected = [[texels[y, x, channel] for y, x in ((1, 1), (1, 2), (0, 2), (0, 1))]] * 2
         assert results(arrays, text, handle, points).tolist() == expected
 
@@ -196,19 +205,19 @@ def test_without_mipmaps_every_level_is_the_first_and_all_texels_are_there(array
         "tex.grad.2d.v4.f32.f32 {%f0, _, _, _}, [%tex, {%f4, %f5}], {%f6, %f6}, {%f6, %f6};",
         "tex.2d.v4.f32.f32 {%f0, %f1, %f2, %f3}|%p1, [%tex, {%f4, %f5}]; @!%p1 mov.b32 %f0, 0;",
     ]:
-        assert results(arrays, fetch(statement), handle, points)[0, 0] == texels[1, 2, 0]
+        assert results(arrays, fetch_kernel(statement), handle, points)[0, 0] == texels[1, 2, 0]
 
 
 def test_a_texture_tells_its_size(arrays):
     handle = arrays.texture(np.zeros((5, 3, 7, 1), np.float32), sampler(flags=NORMALIZED), LAYERED)
     queries = ("width", "height", "array_size", "normalized_coords")
-    text = fetch("".join(f"txq.{query}.b32 %f{k}, [%tex];" for k, query in enumerate(queries)))
+    text = fetch_kernel("".join(f"txq.{query}.b32 %f{k}, [%tex];" for k, query in enumerate(queries)))
     assert results(arrays, text, handle, np.zeros((1, 1), np.float32), np.uint32).tolist() == [[7, 3, 5, 1]]
 
 
 def test_lanes_may_have_textures_of_their_own(arrays):
     handles = [arrays.texture(np.full((2, 1), k, np.float32), sampler()) for k in range(3)]
-    text = fetch("add.u32 %r1, %i, 0; rem.u32 %r1, %r1, 3; cvt.u64.u32 %l2, %r1; add.u64 %tex, %tex, %l2;"
+    text = fetch_kernel("add.u32 %r1, %i, 0; rem.u32 %r1, %r1, 3; cvt.u64.u32 %l2, %r1; add.u64 %tex, %tex, %l2;"
                  "tex.1d.v4.f32.f32 {%f0, %f1, %f2, %f3}, [%tex, {%f4}];")  # fmt: skip
     assert handles == list(range(handles[0], handles[0] + 3))
     fetches = results(arrays, text, handles[0], np.zeros((40, 1), np.float32))
@@ -217,7 +226,7 @@ def test_lanes_may_have_textures_of_their_own(arrays):
 
 def test_a_texture_over_what_is_freed_or_a_handle_that_is_none_ends_the_launch(device):
     """Each fault is in a process of its own, as it ends the context."""
-    text = fetch_text(1)
+    text = fetch_kernel_of(1)
     code = """
 class Descriptor(ctypes.Structure):
     _fields_ = (("size", ctypes.c_size_t * 3), ("rest", ctypes.c_uint * 3))
@@ -238,12 +247,12 @@ fine = launch(function, handle.value, at, out)
         "pass": ("2**64 - 1", ILLEGAL_ADDRESS),
     }
     for change, (handle, result) in changes.items():
-        numbers, stderr = run(device, f"{code}{change}\nprint(fine, launch(function, {handle}, at, out))", text)
+        numbers, stderr = run_program(device, f"{code}{change}\nprint(fine, launch(function, {handle}, at, out))", text)
         assert numbers == [0, result]
         assert "texture or surface object" in stderr
 
 
-def test_what_is_no_object_or_array_is_an_error(arrays):
+def test_invalid_objects_and_arrays_are_errors(arrays):
     cuda, address = arrays.cuda, ctypes.c_uint64()
     wild = ctypes.c_void_p(0x1234560)
     assert cuda.cuTexObjectDestroy(ctypes.c_uint64(2**60)) == INVALID_VALUE
@@ -261,7 +270,7 @@ def test_what_is_no_object_or_array_is_an_error(arrays):
     assert [cuda.cuTexObjectDestroy(ctypes.c_uint64(handle)) for _ in range(2)] == [0, INVALID_VALUE]
 
 
-def test_what_is_not_there_is_refused_as_not_supported(arrays):
+def test_unsupported_features_are_refused(arrays):
     texels = np.zeros((4, 4, 1), np.float32)
     resource = Resource(0, Union(array=arrays.array(texels)))
     arrays.object(resource, sampler(flags=SRGB), status=NOT_SUPPORTED)
@@ -291,7 +300,7 @@ def test_what_is_not_there_is_refused_as_not_supported(arrays):
     ],
 )
 def test_other_forms_are_refused(device, statement):
-    device.assert_refused(fetch(statement).replace(".visible", ".global .b64 named;\n.visible", 1))
+    device.assert_refused(fetch_kernel(statement).replace(".visible", ".global .b64 named;\n.visible", 1))
 
 
 def test_a_texture_or_surface_reference_is_refused_by_its_name(device):

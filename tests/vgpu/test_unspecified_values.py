@@ -8,7 +8,7 @@ import json
 import numpy as np
 import pytest
 import shuffle_kernels
-from containers import KERNELS, Launch, run
+from containers import KERNELS, Launch, run_image
 
 COUNT = 200
 SCHEDULES = ("serial", "reverse", "random:1", "random:2", "random:3")
@@ -24,7 +24,7 @@ def observe(image, seeds, folder):
     proved = set(seeds)
     for schedule in SCHEDULES:
         report = folder / f"{schedule}.jsonl"
-        results, stderr = run(image, launches, "sass", schedule, VGPU_CHECK="order", VGPU_REPORT=str(report))
+        results, stderr = run_image(image, launches, "sass", schedule, VGPU_CHECK="order", VGPU_REPORT=str(report))
         verdicts = [json.loads(line) for line in report.read_text("utf-8").splitlines()]
         verdicts = {line["kernel"]: line["order"]["proved"] for line in verdicts if "kernel" in line}
         assert len(verdicts) == len(launches), stderr
@@ -35,17 +35,17 @@ def observe(image, seeds, folder):
 
 
 @pytest.fixture(scope="module")
-def observed(tmp_path_factory):
+def differing_and_proved(tmp_path_factory):
     image = (KERNELS / "shuffles.fatbin").read_bytes()
     return observe(image, range(COUNT), tmp_path_factory.mktemp("reports"))
 
 
-def test_no_kernel_that_differs_is_proved(observed):
-    differing, proved = observed
+def test_no_kernel_that_differs_is_proved(differing_and_proved):
+    differing, proved = differing_and_proved
     assert len(differing) >= COUNT / 20
     assert differing & proved == set()
 
 
-def test_most_kernels_that_do_not_differ_are_proved(observed):
-    differing, proved = observed
+def test_most_kernels_that_do_not_differ_are_proved(differing_and_proved):
+    differing, proved = differing_and_proved
     assert len(proved) >= 0.75 * (COUNT - len(differing))

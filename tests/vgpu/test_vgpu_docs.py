@@ -31,7 +31,7 @@ setp.lt.u32 %p2, %r4, 4096; @%p2 bra again; st.global.f32 [%rd4], %f2;"""
 
 
 @pytest.mark.parametrize(("kernel", "said"), [(SUM, "nondeterministic"), (SUM.replace(ATOMIC, ORDERED), "one result")])
-def test_a_kernel_of_ones_own(device, tmp_path, kernel, said):
+def test_the_pages_own_kernel_runs(device, tmp_path, kernel, said):
     programs = dict(BLOCK.findall(PAGE.read_text("utf-8")))
     (tmp_path / "sum.ptx").write_text(kernel)
     process = subprocess.run(

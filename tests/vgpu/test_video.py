@@ -142,7 +142,7 @@ def reorder_qualifiers(draw, text):
 
 
 @pytest.mark.parametrize("op", KINDS)
-def test_forms(device, op):
+def test_random_forms_agree_with_the_reference(device, op):
     draw = random.Random(op)
     x, y, z = operand_tuples("b32", 3, 200)
     keep = np.random.default_rng(0).permutation(len(x))[:150]

@@ -10,7 +10,7 @@ OLDER = ".version 6.3\n.target sm_60\n.address_size 64\n"  # for which the mask 
 LANES = range(32)
 
 
-def rows(count, seed=0, values=1 << 32):
+def warp_rows(count, seed=0, values=1 << 32):
     """Return the values of the lanes of each warp, and a mask per warp that divides it into two groups.
 
     The second group may be empty.
@@ -22,7 +22,7 @@ def rows(count, seed=0, values=1 << 32):
     return x, masks
 
 
-def run(device, body, *columns, out=2, head=HEAD):
+def warps(device, body, *columns, out=2, head=HEAD):
     """Run one warp per row: %m is the mask of the lanes on the same branch, %x the value; the body sets %d and %e."""
     count = len(columns[0])
     loads = "".join(
@@ -67,11 +67,11 @@ def shuffled(mode, values, mask, lane, b, c):
 
 @pytest.mark.parametrize("mode", ["up", "down", "bfly", "idx"])
 def test_shuffles(device, mode):
-    x, masks = rows(200)
+    x, masks = warp_rows(200)
     random = np.random.default_rng(1)
     y = random.integers(0, 40, x.shape).astype(np.uint32)
     z = random.choice([0, 31, 0x1F, 0x1C03, 0x181F, 0x1000, 0x1E01, 0x100F, 0x1F1F], x.shape).astype(np.uint32)
-    d, e = run(device, f"shfl.sync.{mode}.b32 %d|%p1, %x, %y, %z, MASK; selp.u32 %e, 1, 0, %p1;", x, masks, y, z)
+    d, e = warps(device, f"shfl.sync.{mode}.b32 %d|%p1, %x, %y, %z, MASK; selp.u32 %e, 1, 0, %p1;", x, masks, y, z)
     for row, mask in enumerate(masks.tolist()):
         for lane in LANES:
             expected = shuffled(mode, x[row], mask, lane, int(y[row, lane]), int(z[row, lane]))
@@ -80,20 +80,20 @@ def test_shuffles(device, mode):
 
 
 def test_shuffles_without_a_mask(device):
-    x, _ = rows(50)
-    d = run(device, "shfl.bfly.b32 %d, %x, 5, 31;", x, np.full(50, FULL, np.uint32), out=1, head=OLDER)
+    x, _ = warp_rows(50)
+    d = warps(device, "shfl.bfly.b32 %d, %x, 5, 31;", x, np.full(50, FULL, np.uint32), out=1, head=OLDER)
     assert_same(d.ravel(), x[:, [lane ^ 5 for lane in LANES]].ravel(), x.ravel())
 
 
 @pytest.mark.parametrize("negated", ["", "!"])
 def test_votes(device, negated):
     for values in (2, 40):  # with 40, the predicate often holds in all lanes
-        x, masks = rows(200, values, values)
+        x, masks = warp_rows(200, values, values)
         predicates = (x != 0) != bool(negated)
         set_predicate = "setp.ne.u32 %p1, %x, 0;"
         expected = {"all": all, "any": any, "uni": lambda row: len(set(row)) == 1}
         for mode, reference in expected.items():
-            d = run(
+            d = warps(
                 device,
                 f"{set_predicate} vote.sync.{mode}.pred %p2, {negated}%p1, MASK; selp.u32 %d, 1, 0, %p2;",
                 x,
@@ -104,7 +104,7 @@ def test_votes(device, negated):
                 for lane in LANES:
                     group = [bool(predicates[row, k]) for k in LANES if peers(mask, lane) >> k & 1]
                     assert d[row, lane] == reference(group)
-        d = run(device, f"{set_predicate} vote.sync.ballot.b32 %d, {negated}%p1, MASK;", x, masks, out=1)
+        d = warps(device, f"{set_predicate} vote.sync.ballot.b32 %d, {negated}%p1, MASK;", x, masks, out=1)
         for row, mask in enumerate(masks.tolist()):
             ballot = sum(1 << k for k in LANES if predicates[row, k])
             assert d[row].tolist() == [ballot & peers(mask, lane) for lane in LANES]
@@ -112,12 +112,14 @@ def test_votes(device, negated):
 
 @pytest.mark.parametrize("bits", [32, 64])
 def test_matches(device, bits):
-    x, masks = rows(200, 3, 5)
+    x, masks = warp_rows(200, 3, 5)
     x[100:] = x[100:, :1]  # equal values in all lanes
     wide = "" if bits == 32 else "mov.b64 %l2, {%x, %x};"
     value = "%x" if bits == 32 else "%l2"
-    d = run(device, f"{wide} match.any.sync.b{bits} %d, {value}, MASK;", x, masks, out=1)
-    all_mask, e = run(device, f"{wide} match.all.sync.b{bits} %d|%p1, {value}, MASK; selp.u32 %e, 1, 0, %p1;", x, masks)
+    d = warps(device, f"{wide} match.any.sync.b{bits} %d, {value}, MASK;", x, masks, out=1)
+    all_mask, e = warps(
+        device, f"{wide} match.all.sync.b{bits} %d|%p1, {value}, MASK; selp.u32 %e, 1, 0, %p1;", x, masks
+    )
     for row, mask in enumerate(masks.tolist()):
         for lane in LANES:
             group = peers(mask, lane)
@@ -134,8 +136,8 @@ REDUCED = {"add": sum, "min": min, "max": max, "and": None, "or": None, "xor": N
 def test_reductions(device, op, type):
     if (type == "b32") != (REDUCED[op] is None):
         pytest.skip("PTX has no such reduction")
-    x, masks = rows(200, 4)
-    d = run(device, f"redux.sync.{op}.{type} %d, %x, MASK;", x, masks, out=1)
+    x, masks = warp_rows(200, 4)
+    d = warps(device, f"redux.sync.{op}.{type} %d, %x, MASK;", x, masks, out=1)
     for row, mask in enumerate(masks.tolist()):
         for lane in LANES:
             group = [int(x[row, k]) for k in LANES if peers(mask, lane) >> k & 1]
@@ -144,9 +146,9 @@ def test_reductions(device, op, type):
             assert d[row, lane] == wrap(reference(group), 32)
 
 
-def test_one_is_elected(device):
-    x, masks = rows(50)
-    d, e = run(device, "elect.sync %d|%p1, MASK; selp.u32 %e, 1, 0, %p1;", x, masks)
+def test_elect(device):
+    x, masks = warp_rows(50)
+    d, e = warps(device, "elect.sync %d|%p1, MASK; selp.u32 %e, 1, 0, %p1;", x, masks)
     for row, mask in enumerate(masks.tolist()):
         for group in {peers(mask, lane) for lane in LANES}:
             members = [lane for lane in LANES if group >> lane & 1]
@@ -158,8 +160,8 @@ def test_one_is_elected(device):
 
 def test_activemask_has_the_active_lanes(device):
     """In a branch, the lanes that took it are active; behind it, all lanes but the exited ones."""
-    x, masks = rows(50)
-    d = run(device, "activemask.b32 %d;", x, masks, out=1)
+    x, masks = warp_rows(50)
+    d = warps(device, "activemask.b32 %d;", x, masks, out=1)
     for row, mask in enumerate(masks.tolist()):
         assert d[row].tolist() == [peers(mask, lane) for lane in LANES]
     text = kernel(
@@ -173,7 +175,7 @@ def test_activemask_has_the_active_lanes(device):
     assert not results[:16].any()
 
 
-def test_masks_of_lanes(device):
+def test_lane_mask_registers(device):
     names = ["eq", "lt", "le", "gt", "ge"]
     expected = [
         lambda k: 1 << k,

@@ -24,7 +24,7 @@ class ArrayDescriptor(ctypes.Structure):
     _fields_ = (("size", size * 3), ("format", ctypes.c_int), ("channels", ctypes.c_uint), ("flags", ctypes.c_uint))
 
 
-class Side(ctypes.Structure):
+class CopySide(ctypes.Structure):
     """The source or the destination of CUDA_MEMCPY3D."""
 
     _fields_ = (("at", size * 3), ("level", size), ("kind", ctypes.c_uint), ("host", ctypes.c_void_p),
@@ -32,10 +32,10 @@ class Side(ctypes.Structure):
                 ("pitch", size), ("rows", size))  # fmt: skip
 
 
-class Box(ctypes.Structure):
+class CopyBox(ctypes.Structure):
     """The structure CUDA_MEMCPY3D."""
 
-    _fields_ = (("source", Side), ("target", Side), ("size", size * 3))
+    _fields_ = (("source", CopySide), ("target", CopySide), ("size", size * 3))
 
 
 class Linear(ctypes.Structure):
@@ -61,11 +61,12 @@ class Sampler(ctypes.Structure):
 
 
 def sampler(address=CLAMP, filter=POINT, flags=0, border=(0, 0, 0, 0)):
+    """Return the structure of a texture's sampling; address: one mode, or one for each dimension."""
     modes = address if isinstance(address, tuple) else (address,) * 3
     return Sampler(modes, filter, flags, border=border)
 
 
-def described(texels, flags=0):
+def array_descriptor(texels, flags=0):
     """Return the descriptor of an array of texels.
 
     Their shape is (depth or layers, height, width, channels), without the dimensions that the array does not have.
@@ -84,12 +85,14 @@ class Arrays:
         self.device, self.cuda = device, device.cuda
 
     def create(self, descriptor, status=0):
+        """Create an array, which must return this status."""
         array = ctypes.c_void_p()
         assert self.cuda.cuArray3DCreate_v2(ctypes.byref(array), ctypes.byref(descriptor)) == status
         return array
 
     def array(self, texels, flags=0):
-        array = self.create(described(texels, flags))
+        """Create an array of these texels."""
+        array = self.create(array_descriptor(texels, flags))
         assert self.copy(array, texels) == 0
         return array
 
@@ -99,16 +102,18 @@ class Arrays:
         if texels.ndim == 3 and self.descriptor(array).size[1] == 0:
             shape = (texels.shape[0], 1, *texels.shape[1:])  # layers of one row
         row = shape[2] * shape[3] * texels.itemsize
-        host = Side((0, 0, 0), 0, 1, texels.ctypes.data, 0, None, None, row, shape[1])
-        sides = [host, Side(at, 0, 3, None, 0, array, None, 0, 0)]
-        return self.cuda.cuMemcpy3D_v2(ctypes.byref(Box(*sides[:: -1 if back else 1], (row, shape[1], shape[0]))))
+        host = CopySide((0, 0, 0), 0, 1, texels.ctypes.data, 0, None, None, row, shape[1])
+        sides = [host, CopySide(at, 0, 3, None, 0, array, None, 0, 0)]
+        return self.cuda.cuMemcpy3D_v2(ctypes.byref(CopyBox(*sides[:: -1 if back else 1], (row, shape[1], shape[0]))))
 
     def read(self, array, like):
+        """Return the texels of an array, in the shape of `like`."""
         texels = np.zeros_like(like)
         assert self.copy(array, texels, back=True) == 0
         return texels
 
     def descriptor(self, array):
+        """Return the descriptor of an array."""
         descriptor = ArrayDescriptor()
         assert self.cuda.cuArray3DGetDescriptor_v2(ctypes.byref(descriptor), array) == 0
         return descriptor
@@ -126,9 +131,11 @@ class Arrays:
         return handle.value
 
     def texture(self, texels, texture_sampler, flags=0):
+        """Create a texture object over an array of these texels."""
         return self.object(Resource(0, Union(array=self.array(texels, flags))), texture_sampler)
 
     def surface(self, texels, flags=0):
+        """Create an array of these texels and a surface object over it; return both."""
         array = self.array(texels, flags | SURFACE)
         return array, self.object(Resource(0, Union(array=array)))
 

@@ -15,6 +15,7 @@ import build as builder
 
 NAMES = "xyzwuv"  # the operands' registers
 HEAD = ".version 8.6\n.target sm_90\n.address_size 64\n"
+# PTX that reads the thread's value of the array p0 into %n, writes %r9 back, and declares registers.
 LOAD = """.reg .b32 %r9, %n; ld.param.u64 %l0, [p0]; mul.wide.u32 %l1, %i, 4; add.u64 %l0, %l0, %l1;
 ld.global.u32 %n, [%l0];"""  # the thread's own word
 STORE = "ld.param.u64 %l0, [p0]; mul.wide.u32 %l1, %i, 4; add.u64 %l0, %l0, %l1; st.global.u32 [%l0], %r9;"
@@ -85,21 +86,25 @@ class Device:
         self.cuda.cuModuleUnload(module)
 
     def allocate(self, nbytes):
+        """Allocate memory of the device; return its address."""
         address = ctypes.c_uint64()
         assert self.cuda.cuMemAlloc_v2(ctypes.byref(address), ctypes.c_size_t(max(nbytes, 1))) == 0
         return address
 
     def stream(self, flags):
+        """Create a stream."""
         stream = ctypes.c_void_p()
         assert self.cuda.cuStreamCreate(ctypes.byref(stream), flags) == 0
         return stream
 
     def event(self):
+        """Create an event."""
         event = ctypes.c_void_p()
         assert self.cuda.cuEventCreate(ctypes.byref(event), 0) == 0
         return event
 
     def copy_in(self, array):
+        """Copy an array to new memory of the device; return its address."""
         address = self.allocate(array.nbytes)
         self.cuda.cuMemcpyHtoD_v2(address, array.ctypes.data_as(ctypes.c_void_p), ctypes.c_size_t(array.nbytes))
         return address

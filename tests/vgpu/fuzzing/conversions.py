@@ -24,6 +24,7 @@ def is_within(source, target):
 
 
 def between_integers():
+    """Yield cvt between integers, in registers of several widths."""
     for source in INTEGERS:
         for target in INTEGERS:
             for input_type in registers(source):
@@ -36,6 +37,7 @@ def between_integers():
 
 
 def to_integer(source, target, mode, ftz):
+    """Return the reference function of cvt from a float to an integer."""
     format = FORMAT[source]
 
     def reference(bits):
@@ -51,6 +53,7 @@ def to_integer(source, target, mode, ftz):
 
 
 def floats_to_integers():
+    """Yield cvt from floats to integers."""
     for source in FORMAT:
         for target in INTEGERS:
             if source == "bf16" and bits_of(target) == 8:
@@ -65,6 +68,7 @@ def floats_to_integers():
 
 
 def integers_to_floats():
+    """Yield cvt from integers to floats."""
     for source in INTEGERS:
         for target, format in FORMAT.items():
             if target == "bf16" and bits_of(source) == 8:
@@ -80,6 +84,7 @@ def integers_to_floats():
 
 
 def converted(source, target, mode, ftz=False, sat=False, relu=False):
+    """Return the reference function of cvt between floats."""
     source_format, target_format = FORMAT[source], FORMAT[target]
 
     def reference(bits):
@@ -97,6 +102,7 @@ def converted(source, target, mode, ftz=False, sat=False, relu=False):
 
 
 def between_floats():
+    """Yield cvt between floats of different formats."""
     for source in FORMAT:
         for target in FORMAT:
             if source == target or {source, target} == {"f16", "bf16"}:
@@ -113,6 +119,7 @@ def between_floats():
 
 
 def floats_to_integral_floats():
+    """Yield cvt that rounds a float to an integral value."""
     for type in ("f16", "f32", "f64"):
         format = FORMAT[type]
         for mode in MODES:
@@ -145,6 +152,7 @@ def singles_to_halves():
 
 
 def families():
+    """Return the forms of cvt by family."""
     return {
         "integers to integers": list(between_integers()),
         "floats to integers": list(floats_to_integers()),

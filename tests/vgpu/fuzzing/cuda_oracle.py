@@ -31,6 +31,7 @@ BINARY = [
 
 
 def expression(random_numbers: random.Random, depth: int) -> str:
+    """Return a random C expression of a, b, c and r."""
     if depth == 0:
         return random_numbers.choice(
             ["a", "b", "c", "r", f"{random_numbers.getrandbits(random_numbers.choice([4, 16, 33, 64]))}ull"]
@@ -40,6 +41,7 @@ def expression(random_numbers: random.Random, depth: int) -> str:
 
 
 def statement(random_numbers: random.Random, k: int) -> str:
+    """Return a random C statement."""
     first, second = expression(random_numbers, 2), expression(random_numbers, 1)
     return random_numbers.choice(
         [
@@ -56,6 +58,7 @@ def statement(random_numbers: random.Random, k: int) -> str:
 
 
 def function(random_numbers: random.Random, name: str) -> str:
+    """Return a random C function."""
     body = " ".join(statement(random_numbers, k) for k in range(random_numbers.randint(2, 5)))
     return f"HD u64 {name}(u64 a, u64 b, u64 c) {{ u64 r = 1; {body} return r; }}\n"
 

@@ -10,7 +10,7 @@ from fuzzing.forms import CANONICAL, AnyNan
 from fuzzing.programs import LANES, REGISTER_FILES, REGISTERS, Program, evaluate
 from fuzzing.reals import Format
 
-SLOTS = len(REGISTERS)  # registers of a lane, in words of 64 bits
+REGISTER_COUNT = len(REGISTERS)  # registers of a lane, in words of 64 bits
 FORMATS = {name: Format(name) for name in CANONICAL}
 
 
@@ -40,6 +40,7 @@ class Disagreement:
 
 
 def declarations() -> str:
+    """Return the PTX declarations of all registers."""
     return "".join(
         f".reg .{'pred' if width == 1 else f'b{width}'} {name}<{count}>;\n"
         for width, (name, count) in REGISTER_FILES.items()
@@ -47,12 +48,14 @@ def declarations() -> str:
 
 
 def load_text(name: str, width: int, offset: int) -> str:
+    """Return the PTX that loads a register from the array of inputs."""
     if width == 1:
         return f"ld.global.b32 %x0, [%a0+{offset}]; setp.ne.u32 {name}, %x0, 0;\n"
     return f"ld.global.b{width} {name}, [%a0+{offset}];\n"
 
 
 def store_text(name: str, width: int, offset: int) -> str:
+    """Return the PTX that stores a register into the array of outputs."""
     if width == 1:
         return f"selp.b32 %x0, 1, 0, {name}; st.global.b32 [%a1+{offset}], %x0;\n"
     return f"st.global.b{width} [%a1+{offset}], {name};\n"
@@ -68,11 +71,13 @@ EPILOGUE = "".join(store_text(name, width, k * LANES * 8) for k, (name, width) i
 
 
 def kernel(program: Program, name: str) -> str:
+    """Return the PTX of a kernel that runs the program in each lane."""
     body = "".join(f"{line.text()}\n" for line in program.lines)
     return f".visible .entry {name}(.param .u64 in, .param .u64 out) {{\n{PROLOGUE}{body}{EPILOGUE}ret;\n}}\n"
 
 
 def module(programs: list[Program]) -> str:
+    """Return a PTX module with a kernel for each program."""
     return HEAD + "".join(kernel(program, f"k{number}") for number, program in enumerate(programs))
 
 
@@ -94,7 +99,7 @@ def results(device: Device, programs: list[Program]) -> np.ndarray:
         result, function = device.function(loaded_module, f"k{number}")
         if result:
             raise Refused(program.options + "\n" + "\n".join(line.text() for line in program.lines))
-        offset = number * SLOTS * LANES * 8
+        offset = number * REGISTER_COUNT * LANES * 8
         values = [ctypes.c_uint64(device_inputs.value + offset), ctypes.c_uint64(device_outputs.value + offset)]
         pointers = (ctypes.c_void_p * 2)(*[ctypes.addressof(value) for value in values])
         result = cuda.cuLaunchKernel(function, 1, 1, 1, program.lanes, 1, 1, 0, None, pointers, None)
@@ -113,6 +118,7 @@ def agrees(result: int, expected: object) -> bool:
 
 
 def compare(program: Program, rows: np.ndarray) -> Disagreement | None:
+    """Return the first register and lane whose result is not the expected one, or None."""
     expected = evaluate(program)
     for name, row in zip(REGISTERS, rows.tolist(), strict=True):
         for lane, (result, expected_value) in enumerate(zip(row, expected[name], strict=False)):
@@ -122,6 +128,7 @@ def compare(program: Program, rows: np.ndarray) -> Disagreement | None:
 
 
 def disagreements(device: Device, programs: list[Program]) -> list[Disagreement]:
+    """Run the programs; return what differs from the expected results."""
     outputs = results(device, programs)
     comparisons = [compare(program, rows) for program, rows in zip(programs, outputs, strict=True)]
     return [disagreement for disagreement in comparisons if disagreement]

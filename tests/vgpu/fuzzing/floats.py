@@ -4,6 +4,7 @@ from fuzzing.forms import form, halves, joined
 from fuzzing.integers import COMBINED
 from fuzzing.reals import Format, add, compare, divide, multiply, negated, root, rounded, smaller
 
+# FORMAT: {type: its Format}; MODES: roundings; EXACT: options of a form whose NaN may have any bits.
 FORMAT = {name: Format(name) for name in ("f16", "bf16", "f32", "f64")}
 MODES = ["rn", "rz", "rm", "rp"]
 EXACT = {"takes_any_nan": True}
@@ -26,6 +27,7 @@ OPERATIONS = {
 
 
 def operation(type, op, mode="rn", ftz=False, sat=False, relu=False):
+    """Return the reference function of an arithmetic instruction."""
     format, reference = FORMAT[type], OPERATIONS[op][1]
 
     def result(*operands):
@@ -37,6 +39,7 @@ def operation(type, op, mode="rn", ftz=False, sat=False, relu=False):
 
 
 def modifiers(ftz=False, sat=False):
+    """Return the text of the modifiers."""
     return (".ftz" if ftz else "") + (".sat" if sat else "")
 
 
@@ -92,6 +95,7 @@ def limits(type):
 
 
 def half_arithmetic(type):
+    """Yield the arithmetic of one half-precision number."""
     ftz_too = (False, True) if type == "f16" else (False,)
     for op in ("add", "sub", "mul", "fma"):
         arity = OPERATIONS[op][0]
@@ -115,7 +119,8 @@ def each_half(half_form, type):
     return form(f"{half_form.name}x2", f"{type}x2", " ".join([f"{type}x2"] * len(half_form.ins)), reference)
 
 
-def kinds(type):
+def classifications(type):
+    """Yield testp for each kind of number."""
     format = FORMAT[type]
 
     def exponent(a):
@@ -154,6 +159,7 @@ RELATIONS = {
 
 
 def relation(type, name, ftz):
+    """Return the reference function of a comparison."""
     format = FORMAT[type]
 
     def holds(a, b):
@@ -165,6 +171,7 @@ def relation(type, name, ftz):
 
 
 def flushes(type):
+    """Return the values of ftz that the type permits."""
     return (False, True) if type in ("f16", "f32") else (False,)
 
 
@@ -192,7 +199,7 @@ def comparisons(type):
                     lambda a, b, c, reference=holds, join=join: join(reference(a, b), c),
                     **EXACT,
                 )
-            for output, true_value in SET[type].items():
+            for output, true_value in SET_RESULTS[type].items():
                 yield form(
                     f"set.{name}{flush}.{output}.{type}",
                     output,
@@ -204,7 +211,8 @@ def comparisons(type):
 
 ONES = {"u32": 0xFFFFFFFF, "s32": -1, "f32": 0x3F800000}
 HALVES = {"u16": 0xFFFF, "s16": -1}
-SET = {
+# {type of the operands: {type of set's result: its value for true}}
+SET_RESULTS = {
     "f32": ONES,
     "f64": ONES,
     "f16": {"u32": ONES["u32"], "s32": -1, **HALVES, "f16": 0x3C00},
@@ -240,6 +248,7 @@ def pair_comparisons(type):
 
 
 def selections():
+    """Yield slct with a float as selector."""
     format = FORMAT["f32"]
     for type in ("b16", "b32", "b64"):
         for ftz in (False, True):
@@ -256,6 +265,7 @@ def selections():
 
 
 def families():
+    """Return the forms of floating-point instructions by family."""
     half = [
         instruction
         for type in ("f16", "bf16")
@@ -276,7 +286,7 @@ def families():
         ],
         "half precision": half,
         "half precision in pairs": pairs,
-        "kinds of floats": [*kinds("f32"), *kinds("f64"), *selections()],
+        "kinds of floats": [*classifications("f32"), *classifications("f64"), *selections()],
         "float comparisons": [instruction for type in FORMAT for instruction in comparisons(type)],
         "comparisons of pairs": [*pair_comparisons("f16"), *pair_comparisons("bf16")],
     }

@@ -20,10 +20,12 @@ def bits_of(type: str) -> int:
 
 
 def to_signed(value: int, bits: int) -> int:
+    """Return the number that the low bits stand for in two's complement."""
     return value - (1 << bits) if value >> (bits - 1) & 1 else value
 
 
 def wrap(value: int, bits: int) -> int:
+    """Return the low bits of a number."""
     return value & ((1 << bits) - 1)
 
 
@@ -71,6 +73,7 @@ class Form:
         return results if len(results) == count else results * count
 
 
+# The bits of the canonical NaN of each format.
 CANONICAL = {"f16": 0x7FFF, "bf16": 0x7FFF, "f32": 0x7FFFFFFF, "f64": 0x7FF8000000000000}
 
 
@@ -90,6 +93,7 @@ def register_width(operand_type: str) -> int:
 
 
 def form(name: str, outs: str, ins: str, reference: Reference, **options: bool) -> Form:
+    """Return a Form; outs, ins: types with blanks between them."""
     return Form(name, tuple(outs.split()), tuple(ins.split()), reference, **options)
 
 

@@ -70,6 +70,7 @@ class Spec:
 
 
 def spec(op: str, modifiers: str, types: int, operands: str) -> list[Spec]:
+    """Return a Spec for each instruction; modifiers: groups with "|" between them."""
     groups = tuple(group.strip() for group in modifiers.split("|")) if modifiers else ()
     return [Spec(name, groups, types, operands) for name in op.split()]
 
@@ -152,6 +153,7 @@ SPECS = [
 
 
 def register(random_numbers: random.Random, bits: int) -> str:
+    """Return a random register of this width."""
     name, count = {1: ("%p", 4), 8: ("%h", 6), 16: ("%h", 6), 32: ("%r", 10), 64: ("%l", 6), 128: ("%q", 3)}[bits]
     return f"{name}{random_numbers.randrange(count)}"
 
@@ -240,6 +242,7 @@ SPECIALS = [
 
 
 def vector(random_numbers: random.Random, modifiers: list[str], bits: int) -> str:
+    """Return a random register, or a vector of them if v2 or v4 is a modifier."""
     count = 4 if "v4" in modifiers else 2 if "v2" in modifiers else 1
     if count == 1:
         return register(random_numbers, max(bits, random_numbers.choice([bits, bits, 16, 32, 64])))
@@ -292,6 +295,7 @@ def statement(random_numbers: random.Random, strange: float = 0.15) -> str:
 
 
 def mutate_modifiers(random_numbers: random.Random, modifiers: list[str], types: list[str]) -> None:
+    """Exchange, remove or add a modifier, or change a type."""
     change = random_numbers.randrange(4)
     if change == 0 and len(modifiers) > 1:
         random_numbers.shuffle(modifiers)
@@ -304,6 +308,7 @@ def mutate_modifiers(random_numbers: random.Random, modifiers: list[str], types:
 
 
 def mutate_operands(random_numbers: random.Random, operands: list[str]) -> None:
+    """Exchange, remove or add an operand."""
     change = random_numbers.randrange(4)
     index = random_numbers.randrange(len(operands)) if operands else 0
     if change == 0 and operands:

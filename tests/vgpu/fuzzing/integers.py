@@ -2,26 +2,31 @@
 
 from fuzzing.forms import Form, form, halves, joined, to_signed, wrap
 
+# Types of registers: all integers, signed integers, untyped bits.
 WORDS = ["u16", "u32", "u64", "s16", "s32", "s64"]
 SIGNED = ["s16", "s32", "s64"]
 BITS = ["b16", "b32", "b64"]
 
 
 def width(type):
+    """Return the number of bits of a type."""
     return int(type[1:])
 
 
 def double_width(type):
+    """Return the type of twice the width."""
     return f"{type[0]}{2 * width(type)}"
 
 
 def clamp(value, type):
+    """Return the nearest value of the type."""
     bits = width(type)
     low, high = (-(1 << bits - 1), (1 << bits - 1) - 1) if type[0] == "s" else (0, (1 << bits) - 1)
     return min(max(value, low), high)
 
 
 def quotient(a, b):
+    """Return the quotient, rounded to zero; None for a division by zero."""
     if b == 0:
         return None  # "an unspecified, machine-specific value"
     magnitude = abs(a) // abs(b)
@@ -29,14 +34,17 @@ def quotient(a, b):
 
 
 def remainder(a, b):
+    """Return the remainder with the sign of the dividend."""
     return None if b == 0 else a - b * quotient(a, b)
 
 
 def low24(value, type):
+    """Return the number that the low 24 bits stand for."""
     return to_signed(wrap(value, 24), 24) if type[0] == "s" else wrap(value, 24)
 
 
 def arithmetic(type):
+    """Yield add, sub, mul, mad, div, rem, min, max and others of a type."""
     bits = width(type)
     binary = {
         "add": lambda a, b: a + b,
@@ -66,6 +74,7 @@ def arithmetic(type):
 
 
 def saturating():
+    """Yield additions and products with .sat."""
     for op, reference in (("add", lambda a, b: a + b), ("sub", lambda a, b: a - b)):
         yield form(f"{op}.sat.s32", "s32", "s32 s32", lambda a, b, reference=reference: clamp(reference(a, b), "s32"))
     yield form("mad.hi.sat.s32", "s32", "s32 s32 s32", lambda a, b, c: clamp((a * b >> 32) + c, "s32"))
@@ -78,6 +87,8 @@ def saturating():
 
 
 def products24(type):
+    """Yield mul24 and mad24."""
+
     def product(a, b):
         return low24(a, type) * low24(b, type)
 
@@ -88,6 +99,7 @@ def products24(type):
 
 
 def pairs():
+    """Yield instructions on pairs of 16-bit integers."""
     for type in ("u16x2", "s16x2"):
         signed = type[0] == "s"
         for op, reference in (("add", lambda a, b: a + b), ("min", min), ("max", max)):
@@ -102,6 +114,7 @@ def pairs():
 
 
 def not_below_zero():
+    """Yield min and max with .relu."""
     for op, reference in (("min", min), ("max", max)):
         yield form(f"{op}.relu.s32", "s32", "s32 s32", lambda a, b, reference=reference: max(reference(a, b), 0))
         yield form(
@@ -115,6 +128,7 @@ def not_below_zero():
 
 
 def dot_products():
+    """Yield dp4a and dp2a."""
     for first in ("u32", "s32"):
         for second in ("u32", "s32"):
             into = "s32" if "s32" in (first, second) else "u32"
@@ -135,6 +149,7 @@ def dot_products():
 
 
 def logic():
+    """Yield logic and shifts."""
     binary = {"and": lambda a, b: a & b, "or": lambda a, b: a | b, "xor": lambda a, b: a ^ b}
     for type in ("pred", *BITS):
         for op, reference in binary.items():
@@ -149,6 +164,7 @@ def logic():
 
 
 def leading_zeros(bits):
+    """Return the reference function of clz."""
     return lambda a: bits - a.bit_length()
 
 
@@ -174,6 +190,7 @@ def inserted(a, b, position, length, bits):
 
 
 def bit_fields():
+    """Yield popc, clz, brev, bfind, bfe and bfi."""
     for type in ("b32", "b64"):
         bits = width(type)
         yield form(f"popc.{type}", "u32", type, int.bit_count)
@@ -210,6 +227,7 @@ def extended(a, length, wraps, signed):
 
 
 def mask(start, length, wraps):
+    """Return a mask of `length` bits from `start` on (bmsk)."""
     start, length = (number & 31 if wraps else min(number, 32) for number in (start, length))
     return ((1 << length) - 1) << start
 
@@ -222,6 +240,7 @@ def nth_set(bits, base, n):
 
 
 def masks():
+    """Yield szext, bmsk and fns."""
     for mode, wraps in (("wrap", True), ("clamp", False)):
         for type in ("u32", "s32"):
             signed = type[0] == "s"
@@ -274,6 +293,7 @@ def funnel(shifts_left, wraps):
 
 
 def permutations():
+    """Yield prmt, lop3 and shf."""
     yield form("prmt.b32", "b32", "b32 b32 b32", lambda a, b, c: permuted(a, b, [c >> 4 * k & 15 for k in range(4)]))
     for mode, rows in PERMUTATIONS.items():
         yield form(
@@ -331,6 +351,7 @@ def chains():
 
 
 def moves():
+    """Yield mov, selp and slct."""
     for type in ("pred", *BITS):
         yield form(f"mov.{type}", type, type, lambda a: a)
         if type != "pred":
@@ -391,6 +412,7 @@ def comparisons(type, names):
 
 
 def integer_comparisons():
+    """Yield comparisons of all integer types."""
     for type in BITS:
         yield from comparisons(type, {name: RELATIONS[name] for name in ("eq", "ne")})
     for type in WORDS:

@@ -16,6 +16,8 @@ LANES = 32
 
 @dataclass(frozen=True)
 class Literal:
+    """A number that stands as an operand in the text."""
+
     bits: int
     type: str
 
@@ -27,6 +29,8 @@ class Literal:
 
 @dataclass(frozen=True)
 class Line:
+    """An instruction with its operands, and a guard ("" or "@%p1")."""
+
     form: Form
     outs: tuple[str, ...]
     ins: tuple[str | Literal, ...]
@@ -40,6 +44,8 @@ class Line:
 
 @dataclass
 class Program:
+    """Lines, and the registers' initial values in each lane."""
+
     options: str  # of the fuzzer, which generate it again
     lines: list[Line]
     inputs: dict[str, list[int]] = field(repr=False)
@@ -59,6 +65,7 @@ def list_corners(width: int) -> np.ndarray:
     return np.array(values, np.uint64)
 
 
+# {width of a register: its corner cases}
 POOLS = {width: list_corners(width) for width in REGISTER_FILES}
 
 
@@ -131,6 +138,7 @@ def draw_registers(draw: np.random.Generator, width: int, count: int) -> np.ndar
 
 
 def draw_literal(random_numbers: random.Random, operand_type: str) -> Literal:
+    """Draw a literal of this type: a corner case or random bits."""
     type = plain_type(operand_type)
     if ":" in operand_type:
         low, high = operand_type.split(":")[1].split("-")
@@ -156,6 +164,7 @@ def may_be_literal(operand_type: str) -> bool:
 
 
 def draw_line(random_numbers: random.Random, form: Form) -> Line:
+    """Draw registers and literals for a form."""
     names = {width: [f"{name}{k}" for k in range(count)] for width, (name, count) in REGISTER_FILES.items()}
     outs: list[str] = []
     for operand_type in form.outs:
@@ -175,6 +184,7 @@ def draw_line(random_numbers: random.Random, form: Form) -> Line:
 
 
 def draw_program(seed: int, number: int, families: dict[str, list[Form]], length: int = 16) -> Program:
+    """Draw a program of `length` lines."""
     random_numbers = random.Random(seed << 32 | number)
     by_family = list(families.values())
     chains = [form for form in families.get("chains", []) if form.reads_carry]

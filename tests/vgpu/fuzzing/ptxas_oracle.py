@@ -23,10 +23,11 @@ AT_LINE = re.compile(r"(?:line |32-bit address on line ')(\d+)(?:; (?:error|fata
 
 
 def function(statement: str, name: str) -> str:
+    """Return a kernel with the statement."""
     return f".visible .entry {name}(.param .align 16 .b8 p0[64]) {{\n{DECLARATIONS}{statement}\nout: ret;\n}}\n"
 
 
-class NoAnswer(Exception):
+class PtxasFailed(Exception):
     """An error: ptxas fails without a complaint about any of the statements."""
 
 
@@ -43,7 +44,7 @@ def complaints(statements: dict[int, str], folder: Path) -> tuple[set[int], bool
     lines = [int(number_text) for number_text in AT_LINE.findall(process.stderr)]
     refused = {numbers[line] for line in lines if line in numbers}
     if process.returncode and not refused:
-        raise NoAnswer(f"{process.returncode}: {process.stderr[:500]}")
+        raise PtxasFailed(f"{process.returncode}: {process.stderr[:500]}")
     return refused, process.returncode == 0
 
 
@@ -91,7 +92,7 @@ def ask(statements: dict[int, str], answers: dict[int, bool | None], folder: Pat
             answers.update(dict.fromkeys(refused, False))
             statements = {number: statement for number, statement in statements.items() if number not in refused}
         answers.update(dict.fromkeys(statements, True))
-    except NoAnswer:
+    except PtxasFailed:
         if len(statements) == 1:
             answers.update(dict.fromkeys(statements, None))
             return
@@ -139,6 +140,7 @@ def wrong_requirements(device: Device, expected: list[tuple[int, int, str]]) -> 
 
 
 def one_by_one(device: Device, statements: list[str], head: str) -> list[bool]:
+    """Return whether the device accepts each statement, each in a module of its own."""
     return [accepted_by_virtual_gpu(device, [statement], head)[0] for statement in statements]
 
 

@@ -27,6 +27,7 @@ class Format:
         self.nan = self.any_nan if name == "f64" else CANONICAL[name]
 
     def number(self, bits):
+        """Return the number that the bits stand for."""
         magnitude = bits & self.sign - 1
         if magnitude >= self.infinite:
             return bool(bits & self.sign), INFINITE if magnitude == self.infinite else NAN, 0
@@ -62,21 +63,25 @@ class Format:
         return sign | encoded
 
     def flush(self, bits):
+        """Return the bits, or a zero of their sign if they are subnormal."""
         return bits if bits & self.infinite else bits & self.sign
 
     def is_nan(self, bits):
         return bits & self.sign - 1 > self.infinite
 
     def is_below_normal(self, number):
+        """Return whether the number is nonzero and smaller than the least normal one."""
         _, m, e = number
         return m > 0 and m.bit_length() - 1 + e < 1 - self.bias
 
 
 def negated(x):
+    """Return -x."""
     return (not x[0], *x[1:])
 
 
 def add(x, y, mode="rn"):
+    """Return x + y; the mode decides the sign of an exact zero."""
     (p, a, d), (q, b, e) = x, y
     if NAN in (a, b) or (a == b == INFINITE and p != q):
         return False, NAN, 0
@@ -90,6 +95,7 @@ def add(x, y, mode="rn"):
 
 
 def multiply(x, y):
+    """Return x * y."""
     (p, a, d), (q, b, e) = x, y
     if NAN in (a, b) or (INFINITE in (a, b) and 0 in (a, b)):
         return False, NAN, 0
