@@ -21,11 +21,14 @@ from tfdet.matrix.field_types import Device
 from tfdet.matrix.load import Matrix, load_matrix
 from tfdet.matrix.plan import write_plan
 
+# Solutions of a small run.
 QUICK = ("none", "TDO", "CPU1")  # the replaced ops of ED are slow on a CPU
+# The process id of a daemon that scripts/e2e-base-image started.
 MARKER = Path(os.environ.get("TMPDIR", "/tmp")) / "tfdet-dockerd.pid"
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark each test that uses the fixture `docker` with `docker`."""
     for item in items:
         if "docker" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.docker)
@@ -72,6 +75,7 @@ def project() -> Iterator[Project]:
 
 @pytest.fixture(scope="session")
 def matrix(project: Project) -> Matrix:
+    """Return the matrix of the project."""
     return load_matrix(project.matrix)
 
 

@@ -98,6 +98,7 @@ class Slurm:
                     continue
 
     def stop(self) -> None:
+        """Kill all daemons and jobs."""
         for name in NODES:
             self.kill_node(name)
         self.kill("slurmctld")
@@ -123,9 +124,11 @@ class Slurm:
         return "\n".join([*reports, *(f"{log.name}:\n{_end(log)}" for log in logs)])
 
     def call(self, *command: str) -> str:
+        """Run a command of Slurm; return what it prints."""
         return subprocess.run(command, env=self.environ, capture_output=True, text=True, timeout=60).stdout
 
     def _process(self, name: str) -> int | None:
+        """Return the process id of a daemon, or None."""
         try:
             return int((self.folder / f"{name}.pid").read_text())
         except (FileNotFoundError, ValueError):
@@ -145,6 +148,7 @@ class Slurm:
 
 
 def _end(log: Path, lines: int = 40) -> str:
+    """Return the last lines of a log."""
     return "\n".join(log.read_text("utf-8", "replace").splitlines()[-lines:]) if log.exists() else "none"
 
 
@@ -169,6 +173,7 @@ def wait_for(condition: Callable[[], bool], name: str, seconds: float) -> None:
 
 
 def _free_ports(number: int) -> list[int]:
+    """Return ports of this machine that nothing uses."""
     sockets = [socket.socket() for _ in range(number)]
     try:
         for sock in sockets:

@@ -15,10 +15,11 @@ SMALL = ["--repeats", "3", "--processes", "1"]
 
 
 def docker_run(*arguments: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
+    """Call `docker run --rm`."""
     return subprocess.run(["docker", "run", "--rm", *arguments], cwd=cwd, capture_output=True, text=True, check=False)
 
 
-def test_the_suite_runs_by_itself_and_keeps_its_records(image: str, tmp_path: Path) -> None:
+def test_docker_run_writes_records_to_a_mounted_folder(image: str, tmp_path: Path) -> None:
     """Docker creates the folder, which belongs to root."""
     sources = ["--source", "crop-and-resize-backprop", "--source", "bias-add-backprop"]
     sources += ["--solution", "none", "--solution", "TDO"]
@@ -35,7 +36,7 @@ def test_the_suite_runs_by_itself_and_keeps_its_records(image: str, tmp_path: Pa
     assert {"none", "TDO"} <= differs, "TDO does not help TensorFlow 2.0"
 
 
-def test_a_users_own_folder_gets_that_users_records(image: str, tmp_path: Path) -> None:
+def test_records_in_a_users_folder_belong_to_the_user(image: str, tmp_path: Path) -> None:
     tmp_path.chmod(0o755)
     out = tmp_path / "out"
     out.mkdir()
@@ -46,13 +47,13 @@ def test_a_users_own_folder_gets_that_users_records(image: str, tmp_path: Path) 
     assert (out / "records.jsonl").stat().st_uid == out.stat().st_uid
 
 
-def test_records_that_could_not_be_kept_are_reported_before_the_run(image: str, tmp_path: Path) -> None:
+def test_an_unwritable_folder_is_reported_before_the_run(image: str, tmp_path: Path) -> None:
     process = docker_run("--user", "4321", "-v", f"{tmp_path}:/out", image, "--device", "cpu")
     assert process.returncode == 2
     assert "/out cannot be written" in process.stderr
 
 
-def test_on_the_virtual_gpu_it_runs_without_nvidias_runtime(image: str, tmp_path: Path) -> None:
+def test_the_virtual_gpu_needs_no_nvidia_runtime(image: str, tmp_path: Path) -> None:
     chosen = ["--device", "vgpu", "--source", "unsorted-segment-sum", "--solution", "ED"]
     process = docker_run("-v", f"{tmp_path}/out:/out", image, *chosen, "--repeats", "5", "--processes", "1")
     assert process.returncode == 0, process.stderr
@@ -61,14 +62,14 @@ def test_on_the_virtual_gpu_it_runs_without_nvidias_runtime(image: str, tmp_path
     assert {(r.solution, r.observation) for r in records} == {("none", "differs"), ("ED", "equal")}
 
 
-def test_without_a_gpu_it_never_passes(image: str) -> None:
+def test_device_gpu_without_a_gpu_fails(image: str) -> None:
     process = docker_run(image)
     assert process.returncode == 4
     assert "--gpus all" in process.stderr
     assert "--device cpu" in process.stderr
 
 
-def test_it_leaves_root_at_once(docker: docker_sdk.DockerClient, image: str) -> None:
+def test_the_entry_point_drops_root(docker: docker_sdk.DockerClient, image: str) -> None:
     container = docker.containers.run(image, ["--device", "cpu"], detach=True)
     try:
         deadline = time.monotonic() + 300
@@ -101,7 +102,7 @@ def modest(make):
 """
 
 
-def test_a_case_that_takes_all_memory_is_a_record(image: str, tmp_path: Path) -> None:
+def test_a_case_that_exhausts_memory_is_recorded_as_crashed(image: str, tmp_path: Path) -> None:
     """The kernel kills it at the container's limit, long before the probe does."""
     suite = tmp_path / "ops"
     suite.mkdir()

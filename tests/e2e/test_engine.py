@@ -47,6 +47,7 @@ def remaining_containers(docker: docker_sdk.DockerClient) -> list[str]:
 
 
 def wait_for_records(request: Request, count: int) -> None:
+    """Wait until the container has written that many records."""
     inside = request.journal.with_name(request.journal.name + ".container") / "records.jsonl"
     deadline = time.monotonic() + 600  # a bound for what never comes, not for a slow machine
     while not inside.exists() or inside.read_bytes().count(b"\n") < count:
@@ -54,7 +55,7 @@ def wait_for_records(request: Request, count: int) -> None:
         time.sleep(0.05)
 
 
-def test_runs_the_suite(
+def test_the_engine_runs_the_suite(
     docker: docker_sdk.DockerClient, image: str, project: Project, request_for: Make, capfd
 ) -> None:
     request = request_for("cpu", "crop-and-resize-backprop")
@@ -84,7 +85,7 @@ def test_no_gpu_for_containers_is_reported_with_advice(
     assert remaining_containers(docker) == []
 
 
-def test_an_image_that_was_not_built(docker: docker_sdk.DockerClient, project: Project, request_for: Make) -> None:
+def test_a_missing_image_is_reported(docker: docker_sdk.DockerClient, project: Project, request_for: Make) -> None:
     with pytest.raises(RunFailedError, match="image tfdet:tf0 not found") as caught:
         DockerEngine(project).run(replace(request_for("cpu"), key="tf0"))
     assert caught.value.advice == "Build it: tfdet build tf0"
@@ -136,7 +137,7 @@ def test_the_container_is_isolated(
     assert limits["Memory"] == limits["MemorySwap"] == (1000 + 2048) << 20
 
 
-def test_a_killed_container_loses_nothing_and_a_rerun_goes_on(
+def test_records_of_a_killed_container_are_kept_and_a_rerun_resumes(
     docker: docker_sdk.DockerClient, image: str, project: Project, request_for: Make
 ) -> None:
     request = request_for("cpu", "crop-and-resize-backprop", repeats=100)
@@ -184,7 +185,7 @@ def test_ctrl_c_removes_the_container_and_keeps_records(
     assert len(list(read_records(request.journal))) >= 1
 
 
-def test_a_container_that_still_writes_is_not_joined(
+def test_a_journal_of_a_running_container_is_not_used(
     docker: docker_sdk.DockerClient, image: str, project: Project, request_for: Make
 ) -> None:
     """A killed host process leaves its container, so the next run must not use its journal."""

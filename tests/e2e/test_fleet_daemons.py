@@ -47,7 +47,8 @@ def _skip_reason() -> str | None:
     return None if os.getuid() == 0 else "slurmd runs jobs as root only"
 
 
-def tfdet(environ: dict[str, str], *arguments: str) -> subprocess.Popen[str]:
+def start_tfdet(environ: dict[str, str], *arguments: str) -> subprocess.Popen[str]:
+    """Start `tfdet` with these environment variables on the checkout."""
     return subprocess.Popen(
         [sys.executable, "-m", "tfdet", *arguments], env=environ | {"TFDET_ROOT": str(ROOT)}, text=True,
         stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True,
@@ -73,7 +74,8 @@ def wait_for_output(process: subprocess.Popen[str], cluster: Slurm | None = None
 
 
 def fleet_run(slurm: Slurm, folder: Path, *arguments: str) -> subprocess.Popen[str]:
-    return tfdet(slurm.environ, "fleet", "run", "--folder", str(folder), "--poll-interval", "0.5", *arguments)
+    """Start `tfdet fleet run` on the cluster."""
+    return start_tfdet(slurm.environ, "fleet", "run", "--folder", str(folder), "--poll-interval", "0.5", *arguments)
 
 
 @pytest.mark.tensorflow
@@ -82,7 +84,7 @@ def test_killed_daemons_change_no_evidence(slurm: Slurm, tmp_path: Path, device:
     sources = [argument for source in SELECTION[device] for argument in ("--source", source)]
     local_records, fleet_records, folder = tmp_path / "alone.jsonl", tmp_path / "together.jsonl", tmp_path / "fleet"
     wait_for_output(
-        tfdet(dict(os.environ), "run", "tf2.0", "--device", device, *sources, *QUICK, "--out", str(local_records))
+        start_tfdet(dict(os.environ), "run", "tf2.0", "--device", device, *sources, *QUICK, "--out", str(local_records))
     )
     plan = ["tf2.0", "--device", device, "--cluster", "slurm", "--task-minutes", "0.001", *sources, *QUICK]
     submitter = fleet_run(slurm, folder, *plan, "--out", str(fleet_records))
@@ -94,20 +96,23 @@ def test_killed_daemons_change_no_evidence(slurm: Slurm, tmp_path: Path, device:
     slurm.bring_up("n1")
     output = wait_for_output(fleet_run(slurm, folder, "--resume", "--out", str(fleet_records)), slurm)
     assert f"{len(SELECTION[device])} of {len(SELECTION[device])} tasks done" in output
-    assert cells(local_records) == cells(fleet_records)
-    assert set(cells(fleet_records).values()) == {1}, "a case is there twice"
+    assert record_counts(local_records) == record_counts(fleet_records)
+    assert set(record_counts(fleet_records).values()) == {1}, "a case is there twice"
     assert verdicts(local_records) == verdicts(fleet_records), list_errors(fleet_records)
 
 
-def cells(path: Path) -> Counter[tuple[str, ...]]:
+def record_counts(path: Path) -> Counter[tuple[str, ...]]:
+    """Return how many records each cell has."""
     return Counter(record.key for record in read_records(path))
 
 
 def list_errors(path: Path) -> list[tuple[str, object]]:
+    """Return (case, error) of each record with an error."""
     return [(record.case, record.error) for record in read_records(path) if record.error]
 
 
 def verdicts(path: Path) -> dict[tuple[str, ...], str]:
+    """Return {cell: verdict} from these records alone."""
     status = load_status(Project(ROOT), [path], store=False)
     return {
         tuple(status_cell.key): str(status_cell.inferred.verdict)

@@ -30,6 +30,7 @@ class Run:
 
     @property
     def records(self):
+        """Return all records of the run."""
         return [json.loads(line) for line in self.path.read_text().splitlines()]
 
     def record_of(self, source, solution="none"):
@@ -117,6 +118,7 @@ class Probe:
 
 @pytest.fixture
 def probe(tmp_path):
+    """Return a Probe in tmp_path, which runs the fake framework `bare`."""
     return Probe(tmp_path)
 
 

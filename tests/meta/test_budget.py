@@ -24,10 +24,12 @@ NAMES = ["alpha", "beta", "gamma"]
 
 @pytest.fixture
 def suite(probe):
+    """Write a suite of one case for each of NAMES; return its folder."""
     return probe.suite(SUITE + "".join(map(CASE.format, NAMES)))
 
 
 def cells(ranks, solutions=("none",)):
+    """Return the plan's cells; ranks: {source: its rank, by which cases are ordered}."""
     return [
         {"device": "cpu", "source": name, "solution": key, "expect": None, "rank": rank}
         for name, rank in ranks.items()
@@ -35,46 +37,47 @@ def cells(ranks, solutions=("none",)):
     ]
 
 
-def order(run):
+def record_order(run):
+    """Return (source, solution) of the records, in their order."""
     return [(r["source"], r["solution"]) for r in run.records]
 
 
-def test_the_least_rank_is_run_first(probe, suite):
+def test_cases_run_in_the_order_of_their_ranks(probe, suite):
     probe.plan(cells=cells({"alpha": [2, 0], "beta": [1, 5], "gamma": [0, 9]}))
-    assert order(probe(suite, "--repeats", 1)) == [("gamma", "none"), ("beta", "none"), ("alpha", "none")]
+    assert record_order(probe(suite, "--repeats", 1)) == [("gamma", "none"), ("beta", "none"), ("alpha", "none")]
 
 
-def test_without_ranks_it_is_the_suites_order(probe, suite):
+def test_without_ranks_cases_run_in_the_order_of_the_suite(probe, suite):
     probe.plan("gamma", "alpha", "beta")
-    assert order(probe(suite, "--repeats", 1)) == [("alpha", "none"), ("beta", "none"), ("gamma", "none")]
+    assert record_order(probe(suite, "--repeats", 1)) == [("alpha", "none"), ("beta", "none"), ("gamma", "none")]
 
 
-def test_past_the_budget_nothing_is_begun_and_running_again_goes_on(probe, suite):
+def test_no_case_starts_after_the_budget_and_a_rerun_resumes(probe, suite):
     probe.plan(cells=cells({"alpha": [3], "beta": [2], "gamma": [1]}))
     # The first case alone outlasts the budget, on a machine of any speed.
     first_run = probe(suite, "--repeats", 1, "--processes", 1, "--time-budget", "0.0001")
-    assert (first_run.code, order(first_run) if probe.out.stat().st_size else []) == (0, [])
+    assert (first_run.code, record_order(first_run) if probe.out.stat().st_size else []) == (0, [])
     assert "3 cases not begun" in first_run.err
     second_run = probe(suite, "--repeats", 1, "--processes", 1, "--time-budget", "100")
-    assert [source for source, _ in order(second_run)] == ["gamma", "beta", "alpha"]
+    assert [source for source, _ in record_order(second_run)] == ["gamma", "beta", "alpha"]
     assert "not begun" not in second_run.err
     third_run = probe(suite, "--repeats", 1, "--processes", 1)
     assert len(third_run.records) == 3
 
 
 @pytest.mark.parametrize("minutes", ["0", "-1", "nan", "inf", "soon"])
-def test_a_budget_that_is_none(probe, suite, minutes):
+def test_an_invalid_budget_is_refused(probe, suite, minutes):
     probe.plan("alpha")
     assert probe(suite, "--time-budget", minutes).code == 2
 
 
-def test_a_chosen_solution_brings_its_control(probe, suite):
+def test_a_selected_solution_includes_its_control(probe, suite):
     probe.plan(cells=cells({"alpha": [1], "beta": [2]}, ("none", "TDO", "TEOD")))
     run = probe(suite, "--solution", "TDO", "--source", "alpha", "--repeats", 1)
-    assert set(order(run)) == {("alpha", "none"), ("alpha", "TDO")}
+    assert set(record_order(run)) == {("alpha", "none"), ("alpha", "TDO")}
 
 
-def test_beside_a_busy_cpu_only_if_asked(probe, suite):
+def test_contention_runs_only_if_requested(probe, suite):
     probe.plan("alpha")
     busy_run = probe(suite, "--repeats", 2, "--processes", 2, "--contention")
     (record,) = busy_run.records

@@ -10,13 +10,14 @@ from tfdet_common import journal
 
 
 @pytest.fixture(scope="module")
-def run(planted):
+def clean_run(planted):
+    """Return the run of planted/clean.py: four repeats in two processes."""
     return planted("clean", "--repeats", 4, "--processes", 2)
 
 
-def test_a_deterministic_case_does_not_differ(run):
-    assert run.code == 0
-    for record in run.records:
+def test_a_deterministic_case_does_not_differ(clean_run):
+    assert clean_run.code == 0
+    for record in clean_run.records:
         fields = {
             name: record[name]
             for name in (
@@ -43,8 +44,8 @@ def test_a_deterministic_case_does_not_differ(run):
         assert len(record["digests"]) == 1
 
 
-def test_every_case_ran(run):
-    assert Counter(r["source"] for r in run.records) == {
+def test_every_case_ran(clean_run):
+    assert Counter(r["source"] for r in clean_run.records) == {
         "numbers": 44,
         "edges": 1,
         "strings": 1,
@@ -52,26 +53,26 @@ def test_every_case_ran(run):
         "keeps-its-inputs": 1,
         "talks": 1,
     }
-    keys = [r["case"] for r in run.records]
+    keys = [r["case"] for r in clean_run.records]
     assert len(set(keys)) == len(keys)
-    assert "numbers" in run.out and "equal 352" in run.out  # the closing table: 44 cases of 8 runs
-    assert "may say something" not in run.out
+    assert "numbers" in clean_run.out and "equal 352" in clean_run.out  # the closing table: 44 cases of 8 runs
+    assert "may say something" not in clean_run.out
 
 
-def test_other_outputs_have_other_digests(run):
+def test_other_outputs_have_other_digests(clean_run):
     # Digests contain dtype and shape, so those of empty outputs differ, too.
-    digests = [r["digests"][0] for r in run.records]
+    digests = [r["digests"][0] for r in clean_run.records]
     assert len(set(digests)) == len(digests)
-    assert all(r["checksum"] == journal.checksum(r) for r in run.records)
+    assert all(r["checksum"] == journal.checksum(r) for r in clean_run.records)
 
 
-def test_records_are_sorted_canonical_lines(run):
-    for line in run.path.read_text().splitlines():
+def test_records_are_sorted_canonical_lines(clean_run):
+    for line in clean_run.path.read_text().splitlines():
         assert journal.dump(json.loads(line)) == line
 
 
-def test_a_record_says_where_it_comes_from(run):
-    record = run.records[0]
+def test_a_record_says_where_it_comes_from(clean_run):
+    record = clean_run.records[0]
     assert (record["schema"], record["environment"], record["device"], record["solution"], record["mode"]) == (
         2,
         "planted",

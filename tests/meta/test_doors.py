@@ -21,6 +21,7 @@ KINDS |= {device.placement for device in devices.ALL}
 
 
 def imported_modules(path):
+    """Yield the names of the modules that a file imports."""
     for node in ast.walk(ast.parse(path.read_text("utf-8"))):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
@@ -29,13 +30,14 @@ def imported_modules(path):
 
 
 def string_constants(path):
+    """Yield the string constants of a file."""
     for node in ast.walk(ast.parse(path.read_text("utf-8"))):
         if isinstance(node, ast.Constant) and isinstance(node.value, str):
             yield node.value
 
 
 @pytest.mark.parametrize("path", OUTSIDE, ids=lambda path: str(path.relative_to(RUNTIME)))
-def test_nothing_but_an_adapter_knows_its_framework(path):
+def test_only_an_adapter_names_its_framework(path):
     assert not [name for name in imported_modules(path) if re.match(r"(tensorflow|keras|torch|jax)\b", name)]
     assert not [name for name in imported_modules(path) if "frameworks." in name and not name.endswith(".base")]
     assert not re.search("tensorflow|keras\\.|torch", path.read_text("utf-8"), re.I)
@@ -44,7 +46,7 @@ def test_nothing_but_an_adapter_knows_its_framework(path):
 @pytest.mark.parametrize(
     "path", [path for path in OUTSIDE if path.parent.name != "devices"], ids=lambda path: str(path.relative_to(RUNTIME))
 )
-def test_nothing_but_the_registry_asks_what_kind_a_device_is(path):
+def test_only_the_registry_names_kinds_of_devices(path):
     assert not KINDS.intersection(string_constants(path))
 
 
@@ -55,5 +57,5 @@ def test_each_adapter_is_found_by_its_folders_name():
     assert all(isinstance(adapter, frameworks.base.Framework) for adapter in adapters)
 
 
-def test_each_device_is_found_by_its_word():
+def test_each_device_is_found_by_its_name():
     assert [devices.by_cli_name(cli_name).cli_name for cli_name in devices.CLI_NAMES] == list(devices.CLI_NAMES)

@@ -13,6 +13,7 @@ NOISE = '@case("noisy", modes=["host"])\ndef noisy(make):\n    return make.host(
 FAST = ("--repeats", 2, "--processes", 1)
 
 # A case that differs unless the variable is set; it looks when it is imported, built and run.
+# A case whose record tells which value of a variable it saw.
 HEEDS = (
     HEAD
     + """
@@ -28,14 +29,14 @@ def heeds(make):
 )
 
 
-def test_0_as_claimed(probe):
+def test_0_if_records_agree_with_the_claims(probe):
     probe.plan(("clean", "none", None), ("clean", "TDO", "deterministic"))
     run = probe(probe.suite(EQUAL), *FAST)
     assert (run.code, len(run.records)) == (0, 2)
     assert run.out.splitlines()[0].split() == ["source", "none", "TDO"]
 
 
-def test_1_a_solution_that_does_nothing(probe):
+def test_1_a_solution_without_effect(probe):
     probe.plan(("noisy", "none", None), ("noisy", "TDO", "deterministic"), "clean")
     run = probe(probe.suite(EQUAL + NOISE), *FAST)
     assert run.code == 1
@@ -45,14 +46,14 @@ def test_1_a_solution_that_does_nothing(probe):
     assert probe(probe.suite(EQUAL + NOISE), *FAST).code == 1  # nothing is left to run, but the stored records count
 
 
-def test_1_a_claim_to_raise_that_does_not(probe):
+def test_1_a_case_that_is_claimed_to_raise_and_does_not(probe):
     probe.plan(("clean", "none", "raises"))
     run = probe(probe.suite(EQUAL), *FAST)
     assert run.code == 1
     assert "claimed to raise, but equal" in run.err
 
 
-def test_a_case_of_which_a_claim_does_not_speak_may_do_as_it_likes(probe):
+def test_0_a_case_without_claim_may_differ(probe):
     cell = {"device": "cpu", "source": "clean", "solution": "none", "expect": "raises", "except_cases": ["clean-host"]}
     probe.plan(cells=[cell])
     assert probe(probe.suite(EQUAL), *FAST).code == 0
@@ -130,7 +131,7 @@ def test_2_bad_plan(probe, plan):
     assert "plan" in run.err and "Traceback" not in run.err
 
 
-def test_2_a_file_that_holds_no_records_is_not_overwritten(probe):
+def test_2_a_file_without_records_is_not_overwritten(probe):
     probe.plan("clean")
     probe.out.write_text("my notes\n")
     run = probe(probe.suite(EQUAL))
@@ -175,7 +176,7 @@ def test_a_source_in_single_quotes(probe):
     assert (run.code, len(run.records)) == (0, 1)
 
 
-def test_3_a_defect_is_no_contradiction(probe, monkeypatch, capfd):
+def test_3_an_error_of_the_probe_is_no_contradiction(probe, monkeypatch, capfd):
     monkeypatch.setenv("TF_CPP_MIN_LOG_LEVEL", "2")
     monkeypatch.setattr(program, "_run", lambda *arguments: 1 // 0)
     probe.framework = "tensorflow"
@@ -188,14 +189,14 @@ def test_3_a_defect_is_no_contradiction(probe, monkeypatch, capfd):
     assert "a defect of tfdet: please report it" in stderr
 
 
-def test_3_nothing_of_the_plan_is_in_the_suite(probe):
+def test_3_no_source_of_the_plan_is_in_the_suite(probe):
     probe.plan("elsewhere")
     run = probe(probe.suite(EQUAL))
     assert run.code == 3
     assert "nothing was run" in run.err
 
 
-def test_3_two_cases_of_one_key(probe):
+def test_3_two_cases_with_equal_names(probe):
     probe.plan("clean")
     probe.suite(EQUAL, "test_more.py")
     run = probe(probe.suite(EQUAL))

@@ -115,7 +115,7 @@ def test_the_rest_of_the_suite_goes_on(run, relaunched):
     assert "Fatal Python error" not in run.err
 
 
-def test_every_fault_is_spoken_for(run):
+def test_every_planted_fault_has_an_expected_record(run):
     assert {r["source"] for r in run.records} == {
         *DIFFERS,
         *CRASHED,

@@ -54,6 +54,7 @@ class FakeNvml:
         return 0
 
 
+# The state that the fake GPU has.
 STATE = {
     "driver": "580.95.05",
     "sm_mhz": 1980,
@@ -68,7 +69,7 @@ STATE = {
 
 
 @pytest.fixture
-def library(monkeypatch):
+def use_fake_nvml(monkeypatch):
     """Return a function that makes nvidia-ml-py use a FakeNvml."""
 
     def install(fake):
@@ -78,32 +79,32 @@ def library(monkeypatch):
     return install
 
 
-def test_the_state_of_a_gpu(library):
-    library(FakeNvml())
+def test_the_state_of_a_gpu(use_fake_nvml):
+    use_fake_nvml(FakeNvml())
     assert nvml.connect().state() == STATE
 
 
-def test_nvml_is_connected_before_the_framework_is_there(library, monkeypatch):
+def test_nvml_is_connected_before_the_framework_is_there(use_fake_nvml, monkeypatch):
     """NVML starts threads; later ones would count as the framework's, and cases could not be forked."""
-    library(FakeNvml())
+    use_fake_nvml(FakeNvml())
     card = Nvidia()
     card.initialize()
     monkeypatch.setattr(nvml, "connect", lambda: pytest.fail("too late"))
     assert card.state() == STATE
 
 
-def test_what_an_older_driver_does_not_know_is_none(library):
-    library(FakeNvml(lacks=("nvmlDeviceGetCurrentClocksThrottleReasons", "nvmlDeviceGetMigMode")))
+def test_values_unknown_to_an_older_driver_are_none(use_fake_nvml):
+    use_fake_nvml(FakeNvml(lacks=("nvmlDeviceGetCurrentClocksThrottleReasons", "nvmlDeviceGetMigMode")))
     assert nvml.connect().state() == dict(STATE, throttle_reasons=None)
 
 
 @pytest.mark.parametrize(("visible", "found"), [(None, True), ("0,1", True), ("3", False), ("GPU-1234", True)])
-def test_it_is_the_gpu_that_cuda_sees_first(library, visible, found):
-    library(FakeNvml(gpus=2))
+def test_the_first_gpu_of_cuda_is_read(use_fake_nvml, visible, found):
+    use_fake_nvml(FakeNvml(gpus=2))
     assert (nvml.connect(visible) is not None) is found
 
 
-def test_an_image_without_nvidia_ml_py(monkeypatch):
+def test_without_nvidia_ml_py_there_is_no_state(monkeypatch):
     monkeypatch.setattr(nvml, "pynvml", None)
     assert nvml.connect() is None
 
@@ -143,7 +144,7 @@ def test_two_streams_are_busy_until_the_end():
     assert cuda.calls[:2] == ["cuInit", "cuDevicePrimaryCtxRetain"], "TensorFlow's own context"
 
 
-def test_a_driver_that_refuses_keeps_nothing_busy_and_breaks_nothing():
+def test_an_error_of_the_driver_leaves_streams_idle():
     with contention.keep_busy(Nvidia(FakeCuda(fails=["cuDevicePrimaryCtxRetain"]))) as description:
         assert description is None
     cuda = FakeCuda(fails=["cuMemAlloc_v2"])
@@ -195,7 +196,7 @@ def test_a_profiler_that_fails_is_no_fault_of_the_case():
     assert profile.kernels(SimpleNamespace(), broken) is None
 
 
-def test_what_was_measured_outlives_a_profiler_that_kills(tmp_path):
+def test_measurements_survive_a_profiler_that_kills_the_process(tmp_path):
     job = SimpleNamespace(process_index=0)
 
     def main():  # "whole": all that counts was measured before the profiler started
@@ -206,7 +207,7 @@ def test_what_was_measured_outlives_a_profiler_that_kills(tmp_path):
     assert fork_server.in_child(main, str(tmp_path), 0, limits, framework) == {"differed": [], "whole": True}
 
 
-def test_times_beside_other_work_do_not_count():
+def test_times_under_contention_are_not_recorded():
     report = {"digests": ["aa"], "differed": [], "ulp": 0, "absolute": 0.0, "reference": "aa", "seconds": [9.0, 1.0]}
     busy = dict(report, seconds=[9.0, 5.0], contention="2 streams")
     merged = record.build_record({}, [dict(report, kernels=["k"]), busy, busy], {})

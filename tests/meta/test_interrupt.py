@@ -66,7 +66,7 @@ def has_ended(pid):
 
 
 @pytest.mark.parametrize("told", [signal.SIGKILL, signal.SIGTERM])
-def test_who_is_ended_after_its_case_calls_that_no_crash(probe, told):
+def test_a_terminated_process_is_no_crash_of_its_case(probe, told):
     """Slurm and Kubernetes end a job's processes one after another, by SIGTERM or SIGKILL."""
     probe.plan("slow")
     process = probe.start(probe.suite(SUITE.replace("SECONDS", "600")), *FAST)
@@ -78,7 +78,7 @@ def test_who_is_ended_after_its_case_calls_that_no_crash(probe, told):
     assert count_records(probe) == 0
 
 
-def test_killed_at_random_moments_it_loses_nothing(probe):
+def test_killing_the_probe_at_random_moments_loses_no_record(probe):
     probe.plan("slow")
     suite = probe.suite(SUITE.replace("SECONDS", "0.01").replace("range(12)", "range(60)"))
     random_numbers = random.Random(5)
@@ -102,7 +102,7 @@ def test_killed_at_random_moments_it_loses_nothing(probe):
     assert run.path.read_bytes().splitlines()[: len(records_before)] == records_before
 
 
-def test_killed_by_force_its_child_goes_too(probe):
+def test_sigkill_of_the_probe_ends_its_child(probe):
     probe.plan("slow")
     process = probe.start(probe.suite(SUITE.replace("SECONDS", "600")), *FAST)
     wait_for(lambda: started_children(probe))
@@ -111,7 +111,7 @@ def test_killed_by_force_its_child_goes_too(probe):
     wait_for(lambda: has_ended(started_children(probe)[0][1]))
 
 
-def test_it_ends_with_who_holds_its_standard_input_and_so_does_all_that_it_started(probe):
+def test_closing_standard_input_ends_the_probe_and_its_children(probe):
     """A closed pipe ends the probe where the kernel does not signal a parent's death."""
     probe.plan("slow")
     process = probe.start(probe.suite(WORKER), *FAST, "--exit-with", os.getpid())
@@ -122,7 +122,7 @@ def test_it_ends_with_who_holds_its_standard_input_and_so_does_all_that_it_start
     assert all(has_ended(pid) for _, pid in started_children(probe))
 
 
-def test_it_does_not_begin_where_who_started_it_is_gone(probe):
+def test_the_probe_does_not_start_without_its_parent(probe):
     probe.plan("slow")
     run = probe(probe.suite(SUITE.replace("SECONDS", "600")), *FAST, "--exit-with", 1 << 22)  # not a process id
     assert run.code == 130
@@ -130,7 +130,7 @@ def test_it_does_not_begin_where_who_started_it_is_gone(probe):
 
 
 @pytest.mark.parametrize("to_group", [True, False])
-def test_ctrl_c(probe, to_group):
+def test_ctrl_c_keeps_finished_records(probe, to_group):
     probe.plan("slow")
     process = probe.start(probe.suite(SUITE.replace("SECONDS", "600 if n else 0")), *FAST)
     wait_for(lambda: count_records(probe) == 1 and len(started_children(probe)) >= 3)
@@ -143,7 +143,7 @@ def test_ctrl_c(probe, to_group):
     assert "slow" in run.out  # the table of the records so far
 
 
-def test_a_disk_that_fills_ends_it_and_what_it_kept_is_whole(probe):
+def test_a_full_disk_ends_the_probe_and_leaves_whole_records(probe):
     probe.plan("slow")
     process = probe.start(probe.suite(SUITE.replace("SECONDS", "0.01")), *FAST)
     resource.prlimit(process.pid, resource.RLIMIT_FSIZE, (4000, 4000))  # bytes of a file
@@ -169,7 +169,7 @@ def test_ctrl_c_before_the_first_case(probe):
     assert "Traceback" not in run.err
 
 
-def test_what_is_finished_is_not_run_again(probe):
+def test_finished_cases_do_not_run_again(probe):
     probe.plan("slow")
     suite = probe.suite(SUITE.replace("SECONDS", "0"))
     first_run = probe(suite, *FAST)
@@ -210,7 +210,7 @@ def fails(make):
 
 
 @pytest.mark.parametrize(("fail", "found"), [("os.abort()", "crashed"), ("time.sleep(60)", "timed-out")])
-def test_what_failed_is_run_again(probe, fail, found):
+def test_failed_cases_run_again(probe, fail, found):
     probe.plan("fails")
     suite = probe.suite(ONCE.replace("FAIL", fail))
     limits = ("--repeats", 1, "--processes", 1, "--timeout", 6)
@@ -221,7 +221,7 @@ def test_what_failed_is_run_again(probe, fail, found):
     assert probe(suite, *limits).records == second_run.records
 
 
-def test_another_software_stack_is_another_run(probe):
+def test_cases_run_again_with_another_software_stack(probe):
     probe.plan("slow")
     suite = probe.suite(SUITE.replace("SECONDS", "0").replace("range(12)", "range(2)"))
     probe(suite, *FAST, TFDET_ENGINE="venv")

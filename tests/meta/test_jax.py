@@ -40,7 +40,7 @@ SOURCES = ["clean", "clean-gradient", "drawn", "other-op", "broken"]
 
 
 @pytest.fixture(scope="module")
-def observed(tmp_path_factory, tf_python, probe_in):
+def record_by_case(tmp_path_factory, tf_python, probe_in):
     """Return {(source, mode): record}."""
     probe = probe_in(tmp_path_factory.mktemp("jax"), tf_python("jax0.10"), "jax")
     probe.plan(*SOURCES)
@@ -49,12 +49,12 @@ def observed(tmp_path_factory, tf_python, probe_in):
 
 
 @pytest.mark.parametrize("mode", ["eager", "jit"])
-def test_what_repeats_itself_does_and_what_draws_differs(observed, mode):
-    observations = {source: observed[source, mode]["observation"] for source in SOURCES}
+def test_seeded_cases_agree_and_unseeded_ones_differ(record_by_case, mode):
+    observations = {source: record_by_case[source, mode]["observation"] for source in SOURCES}
     assert observations == dict(zip(SOURCES, ["equal", "equal", "differs", "unsupported", "crashed"], strict=True))
-    assert observed["clean", mode]["ran_on"] == ["CPU:0"]
-    assert observed["drawn", mode]["differed"] == 6
+    assert record_by_case["clean", mode]["ran_on"] == ["CPU:0"]
+    assert record_by_case["drawn", mode]["differed"] == 6
 
 
-def test_records_tell_of_jax(observed):
-    assert observed["clean", "jit"]["framework"] == {"name": "jax", "version": "0.10.2"}
+def test_records_name_jax(record_by_case):
+    assert record_by_case["clean", "jit"]["framework"] == {"name": "jax", "version": "0.10.2"}

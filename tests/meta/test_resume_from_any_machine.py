@@ -19,7 +19,7 @@ def two(make):
 FIRST, SECOND = "a" * 12, "b" * 12
 
 
-def test_a_case_is_left_out_where_a_machine_finished_all_of_it(probe):
+def test_a_case_that_another_machine_finished_is_skipped(probe):
     probe.plan("one", ("one", "TDO", None), "two", ("two", "TDO", None))
     suite = probe.suite(SUITE)
     probe(suite, "--repeats", 1, TFDET_MACHINE=FIRST)
@@ -39,7 +39,7 @@ def test_a_case_is_left_out_where_a_machine_finished_all_of_it(probe):
     assert [cell for cell in by_machine[FIRST] if cell[0] == finished] == [(finished, "TDO"), (finished, "none")]
 
 
-def test_another_machine_has_its_own_say_where_nobody_asks_for_less(probe):
+def test_without_the_option_each_machine_runs_every_case(probe):
     probe.plan("one")
     suite = probe.suite(SUITE)
     probe(suite, "--repeats", 1, TFDET_MACHINE=FIRST)

@@ -115,13 +115,13 @@ def test_an_object_without_known_bytes_is_refused():
         Snapshot.from_arrays([np.array([object()], object)])
 
 
-def test_outputs_do_not_run_into_each_other():
+def test_the_boundary_of_outputs_is_part_of_the_digest():
     first = Snapshot.from_arrays([np.array([b"a", b"b"], object), np.array([b"c"], object)])
     second = Snapshot.from_arrays([np.array([b"a"], object), np.array([b"b", b"c"], object)])
     assert first.digest != second.digest
 
 
-def test_saved_and_loaded_is_the_same(tmp_path):
+def test_a_saved_snapshot_loads_unchanged(tmp_path):
     outputs = [
         np.array(3, "int8"),
         np.zeros((0, 2), "float16"),

@@ -1,4 +1,7 @@
-"""Cases without a fault: the suite must not see one."""
+"""Cases without a difference.
+
+`make` is the probe's builder of cases; make.host(run) makes one that only calls run().
+"""
 
 import numpy as np
 

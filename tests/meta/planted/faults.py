@@ -1,4 +1,7 @@
-"""Cases with a fault each; test_faults.py says how the record of each must read."""
+"""Cases with a fault each; test_faults.py says how the record of each must read.
+
+`make` is the probe's builder of cases; make.host(run) makes one that only calls run().
+"""
 
 import ctypes
 import os

@@ -1,4 +1,8 @@
-"""Faults that only a real TensorFlow can have; for TensorFlow 1.13 to 2.21."""
+"""Faults that only a real TensorFlow can have; for TensorFlow 1.13 to 2.21.
+
+`make` is the probe's builder of cases: make.forward(function, inputs) calls a function, make.gradient differentiates
+it.
+"""
 
 import numpy as np
 import tensorflow as tf
