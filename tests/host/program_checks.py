@@ -17,21 +17,21 @@ def parsed_program(folder: Path, text: str, name: str = "train.py") -> Program:
     return parse_programs([path])
 
 
-def matched_sources(matrix: Matrix, framework: str, parsed_program: Program) -> list[SourceMatch]:
+def matched_sources(matrix: Matrix, framework: str, program: Program) -> list[SourceMatch]:
     """Return the sources that the calls of the program reach, or may reach."""
     naming = matrix.frameworks[framework].naming
     assert naming
-    return list(SourceIndex(naming, matrix.for_framework(framework).sources).match_program(parsed_program))
+    return list(SourceIndex(naming, matrix.for_framework(framework).sources).match_program(program))
 
 
-def certain_sources(matrix: Matrix, framework: str, parsed_program: Program) -> set[str]:
+def certain_sources(matrix: Matrix, framework: str, program: Program) -> set[str]:
     """Return the names of the sources that the program certainly reaches."""
-    return {match.source for match in matched_sources(matrix, framework, parsed_program) if not match.may}
+    return {match.source for match in matched_sources(matrix, framework, program) if not match.may}
 
 
-def possible_sources(matrix: Matrix, framework: str, parsed_program: Program) -> set[str]:
+def possible_sources(matrix: Matrix, framework: str, program: Program) -> set[str]:
     """Return the names of the sources that the program may reach: the type of an object is not known."""
-    return {match.source for match in matched_sources(matrix, framework, parsed_program) if match.may}
+    return {match.source for match in matched_sources(matrix, framework, program) if match.may}
 
 
 def enabled_solutions(matrix: Matrix, folder: Path, *lines: str) -> set[str]:

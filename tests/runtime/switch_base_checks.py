@@ -1,4 +1,4 @@
-"""Shared by the checks of the switch: each check runs in a forked process."""
+"""Shared by the checks of the switch, enable_determinism(): each check runs in a forked process."""
 
 import json
 import os
@@ -57,7 +57,7 @@ def changed(before, after):
 def keys_of_patches():
     """Return the keys of the patches that this version should get."""
     version = tuple(int(part) for part in tf.version.VERSION.split(".")[:2])
-    return [patch.key for patch in recipes.patches_for("stock", version)]
+    return [patch.key for patch in recipes.patches_for("stock", version)]  # stock: not one of NVIDIA's images
 
 
 def in_child(function):

@@ -1,4 +1,4 @@
-"""Runs inside a TensorFlow environment: what the switch does there, a fresh process a check.
+"""Runs inside a TensorFlow environment: what the switch, enable_determinism(), does there; each check in a process.
 
 python switch_checks.py EXPECTED: EXPECTED is JSON, {"environment": {...}, "teod": bool, "patch": bool}.
 Prints a line a check: `ok NAME`, or `FAILED NAME` with what went wrong below it.

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from virtual_device import kernel
+from virtual_device import kernel  # kernel: a PTX kernel; %i is the thread in the grid, %t in the block
 
 OWN_ELEMENT = "ld.param.u64 %l0, [p0]; mul.wide.u32 %l1, %i, 8; add.u64 %l0, %l0, %l1;"
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from containers import Launch, run_image
-from virtual_device import kernel
+from virtual_device import kernel  # kernel: a PTX kernel; %i is the thread in the grid, %t in the block
 
 # Each lane copies to its own 16 bytes of shared memory, which first hold ones: {} is the size, and what follows it.
 BODY = """.shared .align 16 .b8 held[512];

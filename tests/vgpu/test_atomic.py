@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from exact import Real, canonical, result
 from operands import assert_same, operand_tuples, signed, size, unsigned, wrap
-from virtual_device import kernel, register, word
+from virtual_device import kernel, register, word  # kernel: a PTX kernel; %i is the thread in the grid, %t in the block
 
 LANES = 32
 

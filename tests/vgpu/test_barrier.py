@@ -1,4 +1,8 @@
-"""Barriers of blocks and warps, and threads that wait for each other, under every kind of schedule."""
+"""Barriers of blocks and warps, and threads that wait for each other, under every kind of schedule.
+
+The fixture launch(body, values, grid, block) runs PTX under each schedule: LOAD reads the thread's value into %n, STORE
+writes %r9 back in its place.
+"""
 
 import numpy as np
 from operands import wrap

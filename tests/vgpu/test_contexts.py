@@ -5,7 +5,7 @@ import textwrap
 
 import numpy as np
 import pytest
-from bare_program import run_program
+from bare_program import run_program  # the code finds cuda, text, load(), allocate(), free(), launch(), words()
 from test_machine_code import ELF, container
 from virtual_device import HEAD, kernel
 

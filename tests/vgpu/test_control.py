@@ -1,9 +1,13 @@
-"""Branches, branch tables, scopes and calls, under every kind of schedule."""
+"""Branches, branch tables, scopes and calls, under every kind of schedule.
+
+The fixture launch(body, values, grid, block) runs PTX under each schedule: LOAD reads the thread's value into %n, STORE
+writes %r9 back in its place.
+"""
 
 import numpy as np
 import pytest
 from operands import wrap
-from virtual_device import HEAD, LOAD, STORE, kernel
+from virtual_device import HEAD, LOAD, STORE, kernel  # kernel: %i is the thread in the grid, %t in the block
 
 LAUNCH_TIMEOUT, LAUNCH_FAILED = 702, 719
 

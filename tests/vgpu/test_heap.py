@@ -4,7 +4,7 @@ import ctypes
 
 import numpy as np
 import pytest
-from virtual_device import kernel
+from virtual_device import kernel  # kernel: a PTX kernel; %i is the thread in the grid, %t in the block
 
 DECLARED = """
 .extern .func (.param .b64 result) malloc(.param .b64 bytes);

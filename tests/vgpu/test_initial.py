@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from virtual_device import kernel
+from virtual_device import kernel  # kernel: a PTX kernel; %i is the thread in the grid, %t in the block
 
 HEAD = """.global .align 16 .u32 x[4] = {11, 22, 33, 44}; .global .align 16 .u32 $x[4] = {55, 66, 77, 88};
 .const .u32 %c = 99; .global .u32 _u = 111; .shared .u32 s;

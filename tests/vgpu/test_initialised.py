@@ -10,7 +10,7 @@ import sys
 import numpy as np
 import pytest
 from closed_library import Library
-from virtual_device import Device, build, kernel
+from virtual_device import Device, build, kernel  # kernel: a PTX kernel; %i is the thread in the grid, %t in the block
 
 # The thread's word of p0 is copied to p1.
 COPY = """ld.param.u64 %l0, [p0]; ld.param.u64 %l1, [p1]; mul.wide.u32 %l2, %i, 4;

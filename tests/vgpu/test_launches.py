@@ -4,7 +4,7 @@ import ctypes
 
 import numpy as np
 import pytest
-from bare_program import run_program
+from bare_program import run_program  # the code finds cuda, text, load(), allocate(), free(), launch(), words()
 from virtual_device import HEAD, kernel
 
 INVALID_VALUE, INVALID_CONFIGURATION, NO_BINARY, TOO_LARGE = 1, 9, 209, 720

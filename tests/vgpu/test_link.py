@@ -1,4 +1,8 @@
-"""Modules joined by cuLink, calls through pointers, and the device functions that the driver provides."""
+"""Modules joined by cuLink, calls through pointers, and the device functions that the driver provides.
+
+LOAD reads the thread's value of the array p0 into %n, and STORE writes %r9 back in its place; SCRATCH declares
+registers.
+"""
 
 import ctypes
 import subprocess
@@ -6,7 +10,7 @@ import sys
 
 import numpy as np
 import pytest
-from virtual_device import HEAD, LOAD, SCRATCH, STORE, kernel
+from virtual_device import HEAD, LOAD, SCRATCH, STORE, kernel  # kernel: %i is the thread in the grid, %t in the block
 
 SCHEDULES = ["serial", "reverse", "random:5", "adversary:2"]
 ASSERT, FILE_NOT_FOUND, INVALID_IMAGE, NO_BINARY = 710, 301, 200, 209

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from exact import Real
-from virtual_device import kernel
+from virtual_device import kernel  # kernel: a PTX kernel; %i is the thread in the grid, %t in the block
 
 # elements per register; A has twice as many registers as B
 PER_REGISTER = {"tf32": 1, "f16": 2, "bf16": 2, "s8": 4, "u8": 4}

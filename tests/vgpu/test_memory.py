@@ -3,7 +3,7 @@
 import ctypes
 
 import pytest
-from bare_program import run_program
+from bare_program import run_program  # the code finds cuda, text, load(), allocate(), free(), launch(), words()
 from virtual_device import HEAD, kernel
 
 ILLEGAL_ADDRESS = 700

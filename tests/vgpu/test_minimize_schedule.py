@@ -8,7 +8,7 @@ from pathlib import Path
 import minimize_schedule
 import numpy as np
 import pytest
-from virtual_device import build, kernel
+from virtual_device import build, kernel  # kernel: a PTX kernel; %i is the thread in the grid, %t in the block
 
 TESTS = Path(__file__).parent
 SUM = kernel(

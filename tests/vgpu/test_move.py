@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from operands import UNSIGNED, assert_same, operand_tuples, signed, size, unsigned, wrap
-from virtual_device import kernel, register
+from virtual_device import kernel, register  # kernel: a PTX kernel; %i is the thread in the grid, %t in the block
 
 TYPES = [f"{kind}{bits}" for bits in (8, 16, 32, 64) for kind in "bus"] + ["f32", "f64"]
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from virtual_device import kernel
+from virtual_device import kernel  # kernel: a PTX kernel; %i is the thread in the grid, %t in the block
 
 REGISTERS = ".reg .f32 %f<5>; .reg .f64 %d<5>; .reg .u32 %u<5>; .reg .b16 %b<5>;\n"
 REFUSED = """

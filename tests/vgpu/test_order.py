@@ -5,7 +5,7 @@ Each rule has kernels that it must accept, and kernels just outside of it that n
 
 import pytest
 from order_verdicts import verdicts
-from virtual_device import kernel
+from virtual_device import kernel  # kernel: a PTX kernel; %i is the thread in the grid, %t in the block
 
 # Parts of the kernels below. P0: the array's address; OWN: the address of the thread's own word in it.
 P0 = "ld.param.u64 %l0, [p0];"

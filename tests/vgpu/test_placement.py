@@ -8,7 +8,7 @@ import sys
 
 import numpy as np
 import pytest
-from virtual_device import Device, build, kernel
+from virtual_device import Device, build, kernel  # kernel: a PTX kernel; %i is the thread in the grid, %t in the block
 
 PAGE, GUARANTEED = 4096, 256  # bytes; CUDA guarantees the second
 SIZES = [1, 100, 4096, 1 << 20, 256, 70000, 5 << 20, 12]

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from virtual_device import kernel
+from virtual_device import kernel  # kernel: a PTX kernel; %i is the thread in the grid, %t in the block
 
 NEIGHBOUR = """mov.u64 %l0, word; mul.wide.u32 %l1, %t, 4; add.u64 %l1, %l0, %l1; st.shared.u32 [%l1], %t;
 ORDER

@@ -4,7 +4,7 @@ import json
 
 import numpy as np
 import pytest
-from virtual_device import kernel
+from virtual_device import kernel  # kernel: a PTX kernel; %i is the thread in the grid, %t in the block
 
 GLOBAL = """ld.param.u64 %l0, [p0]; and.b32 %r2, %t, MASK; mul.wide.u32 %l1, %r2, 4; add.u64 %l0, %l0, %l1;
 mov.b32 %r1, 0f3F800000;

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from virtual_device import kernel
+from virtual_device import kernel  # kernel: a PTX kernel; %i is the thread in the grid, %t in the block
 
 SCHEDULES = ["serial", "reverse", "random:0", "random:1", "random:18446744073709551", "adversary:0", "adversary:1"]
 SCHEDULES += ["exchange", "lanes", "atomics:0", "atomics:1", "pct:0,1", "pct:1,3"]

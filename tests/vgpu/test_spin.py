@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from virtual_device import kernel
+from virtual_device import kernel  # kernel: a PTX kernel; %i is the thread in the grid, %t in the block
 
 SCHEDULES = ["serial", "reverse", "random:1", "random:2", "adversary:3", "atomics:4", "pct:5,4"]
 LOOKS = [

@@ -1,4 +1,7 @@
-"""alloca in kernels, and deep recursion."""
+"""alloca in kernels, and deep recursion.
+
+LOAD reads the thread's value of the array p0 into %n, and STORE writes %r9 back in its place.
+"""
 
 import numpy as np
 import pytest

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from bare_program import run_program
+from bare_program import run_program  # the code finds cuda, text, load(), allocate(), free(), launch(), words()
 from texturing import (
     LAYERED,
     LINEAR,
@@ -19,7 +19,7 @@ from texturing import (
     fetched,
     sampler,
 )
-from virtual_device import kernel
+from virtual_device import kernel  # kernel: a PTX kernel; %i is the thread in the grid, %t in the block
 
 INVALID_VALUE, ILLEGAL_ADDRESS, MISALIGNED = 1, 700, 716
 PLACES = {

@@ -4,7 +4,7 @@ import ctypes
 
 import numpy as np
 import pytest
-from bare_program import run_program
+from bare_program import run_program  # the code finds cuda, text, load(), allocate(), free(), launch(), words()
 from texturing import (
     BORDER,
     CLAMP,
@@ -23,7 +23,7 @@ from texturing import (
     fetched,
     sampler,
 )
-from virtual_device import kernel
+from virtual_device import kernel  # kernel: a PTX kernel; %i is the thread in the grid, %t in the block
 
 INVALID_VALUE, INVALID_HANDLE, ILLEGAL_ADDRESS, NOT_SUPPORTED = 1, 400, 700, 801
 NAMES = {1: "{%f4}", 2: "{%f4, %f5}", 3: "{%f4, %f5, %f6, %f6}"}

@@ -4,7 +4,7 @@ import ctypes
 
 import numpy as np
 import pytest
-from bare_program import run_program
+from bare_program import run_program  # the code finds cuda, text, load(), allocate(), free(), launch(), words()
 from virtual_device import kernel
 
 INVALID_VALUE, OUT_OF_MEMORY, ILLEGAL_ADDRESS = 1, 2, 700

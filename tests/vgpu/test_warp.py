@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from operands import assert_same, signed, wrap
-from virtual_device import HEAD, kernel
+from virtual_device import HEAD, kernel  # kernel: a PTX kernel; %i is the thread in the grid, %t in the block
 
 FULL = 0xFFFFFFFF
 OLDER = ".version 6.3\n.target sm_60\n.address_size 64\n"  # for which the mask is optional

@@ -33,7 +33,10 @@ def build():
 
 
 def kernel(body, parameters, name="k", head=""):
-    """Return the text of a kernel with 64-bit parameters: %i is the thread's index in the grid, %t in the block."""
+    """Return the text of a kernel with 64-bit parameters; head: declarations before it.
+
+    %i is the thread's index in the grid, %t in the block; registers %r, %l, %h and %p 0 to 7 are declared.
+    """
     parameter_list = ", ".join(f".param .b64 {parameter}" for parameter in parameters)
     return f"""{HEAD}{head}
 .visible .entry {name}({parameter_list}) {{

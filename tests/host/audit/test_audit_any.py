@@ -8,7 +8,7 @@ import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
-import elf_builders as make
+import elf_builders as make  # one_kernel(): a fatbin whose only kernel, by default CROP, adds floats atomically
 import pytest
 from library_builders import DATA, cubin
 

@@ -11,7 +11,7 @@ import zipfile
 from collections.abc import Callable
 from pathlib import Path
 
-import elf_builders as make
+import elf_builders as make  # one_kernel(): a fatbin whose only kernel, by default CROP, adds floats atomically
 import pytest
 
 from tfdet.audit import registrations

@@ -33,7 +33,10 @@ def project_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[
 
 
 def found_frameworks(project_folder: Path, text: str, *loaded: str, **files: str) -> list[str]:
-    """Return the frameworks that the plugin finds for a module with this text; `loaded` are imported before."""
+    """Return the frameworks that the plugin finds for a module with this text.
+
+    loaded: modules that are imported before; files: the text of more modules, with `__` in a name for `/`.
+    """
     for name, content in files.items():
         path = project_folder / f"{name.replace('__', '/')}.py"
         path.parent.mkdir(exist_ok=True)

@@ -11,8 +11,7 @@ from filelock import FileLock
 from tfdet.engines import images, venv
 from tfdet.matrix.models import PipRequirements
 
-# Says what the real one says when it is not told to be quiet, and waits until that was seen.
-# A fake uv: reports a download, then waits until the file `log` exists.
+# A fake uv: unless it is told to be quiet, it reports a download as the real one does, and waits until that was seen.
 UV = """#!/bin/sh
 case "$*" in *--quiet*) exit 0;; esac
 echo "Downloading tensorflow (500.0MiB)" >&2

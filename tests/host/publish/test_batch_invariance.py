@@ -22,27 +22,33 @@ from tfdet_probe.core.batches import SIZES, measure, method, record
 
 
 class Planted:
-    """A case whose row depends on what `run` makes it depend on."""
+    """A case with the methods that measure() calls; its rows depend on what `run` makes them depend on."""
 
     def __init__(self, run: Any) -> None:
         self.run = lambda batch: run(batch).astype(np.float32)
 
     def rows(self, count: int, seed: int) -> Any:
+        """Return rows drawn from a seed."""
         return np.random.RandomState(seed).rand(count, 5).astype(np.float32)
 
     def first(self, rows: Any, count: int) -> Any:
+        """Return the first rows."""
         return rows[:count]
 
     def joined(self, rows: Any, row: Any, position: int) -> Any:
+        """Return the rows with one more at a position."""
         return np.concatenate([rows[:position], row, rows[position:]])
 
     def part(self, out: Any, position: int) -> Any:
+        """Return a row of the result."""
         return out[position].copy()
 
     def bytes_of(self, part: Any) -> bytes:
+        """Return the bytes of a row."""
         return bytes(part.tobytes())
 
     def apart(self, one: Any, other: Any) -> float:
+        """Return the largest difference of two rows."""
         return float(abs(one - other).max())
 
 
@@ -88,7 +94,7 @@ def test_what_does_not_run_is_reported_and_the_others_go_on() -> None:
 
     fields = {"framework": {"name": "torch", "version": "2.13.0"}, "device": "cpu"}
     machine = {"capability": "AVX2", "libraries": "MKL", "threads": 2}
-    module = SimpleNamespace(
+    module = SimpleNamespace(  # as tests/suite/torch/batches.py; told(): what ran, for the record
         CASES={"a": Lacking()}, told=lambda device: {**fields, "machine": dict(machine)}, __file__=__file__
     )
     options = SimpleNamespace(device="cpu", threads=1, environment="torch2.13", sizes=None)

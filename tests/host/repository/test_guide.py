@@ -34,8 +34,8 @@ MATRIX_CHECKS = [
 
 def section(title: str) -> str:
     """Return the guide's text from one heading to the next."""
-    (stored_records,) = re.findall(rf"^## {title}.*?(?=^## |\Z)", GUIDE.read_text("utf-8"), re.M | re.S)
-    return str(stored_records)
+    (text,) = re.findall(rf"^## {title}.*?(?=^## |\Z)", GUIDE.read_text("utf-8"), re.M | re.S)
+    return str(text)
 
 
 @pytest.mark.tensorflow

@@ -1,7 +1,4 @@
-"""Cases without a difference.
-
-`make` is the probe's builder of cases; make.host(run) makes one that only calls run().
-"""
+"""Cases without a difference: the suite must not see one."""
 
 import numpy as np
 
