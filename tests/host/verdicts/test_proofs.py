@@ -18,6 +18,7 @@ OPEN = KernelProof("k", 2, 1, [], [ProofReason("rounding", [7], 1)])
 
 
 def proof(*kernels: KernelProof, host: tuple[str, ...] = (), axes: str = "schedule", holds_for: Any = "input") -> Proof:
+    """Return a proof of these kernels; host: reasons that the host's values give."""
     reasons = [HostReason("host", reason, 1) for reason in host]
     return Proof(axes.split(), holds_for, ["serial"], list(kernels), reasons)  # type: ignore[arg-type]
 
@@ -45,7 +46,7 @@ def test_the_device_is_the_same_on_every_machine() -> None:
     assert infer(("a", "equal", None), ("a@other", "equal", proof(PROVED))).verdict is Verdict.SCHEDULE_INDEPENDENT
 
 
-def test_one_success_suffices() -> None:
+def test_one_proof_suffices_for_a_case() -> None:
     assert infer(("a", "equal", proof(OPEN)), ("a@n", "equal", proof(PROVED))).verdict is Verdict.SCHEDULE_INDEPENDENT
 
 
@@ -58,7 +59,7 @@ def test_one_success_suffices() -> None:
         (proof(host=("no_kernel",)), {"no_kernel": 1}),
     ],
 )
-def test_what_is_not_proved_has_its_reason(record_proof: Proof, reasons: dict[str, int]) -> None:
+def test_an_unproved_case_has_its_reason(record_proof: Proof, reasons: dict[str, int]) -> None:
     cell = infer(("a", "equal", proof(PROVED)), ("b", "equal", record_proof))
     assert cell.proof
     assert (cell.verdict, cell.proof.proved, cell.proof.reasons) == (Verdict.NOT_SHOWN, 1, reasons)
@@ -70,7 +71,7 @@ def test_a_case_without_a_proof_leaves_the_cell_open() -> None:
     assert (cell.verdict, cell.proof.tried, cell.proof.cases) == (Verdict.NOT_SHOWN, 1, 2)
 
 
-def test_what_did_not_run_there_needs_no_proof() -> None:
+def test_a_case_that_did_not_run_needs_no_proof() -> None:
     unsupported = infer(("a", "equal", proof(PROVED)), ("b", "unsupported", None))
     assert unsupported.verdict is Verdict.SCHEDULE_INDEPENDENT
     assert infer(("a", "equal", proof(PROVED)), ("b", "crashed", None)).verdict is Verdict.FAILED
@@ -86,7 +87,7 @@ def test_a_proof_never_outweighs_a_difference() -> None:
     assert (other.verdict, other.proof.contradicted) == (Verdict.NONDETERMINISTIC, ())
 
 
-def test_a_verdict_names_what_all_of_its_proofs_hold_for() -> None:
+def test_a_verdict_holds_for_what_all_of_its_proofs_hold_for() -> None:
     complete = proof(PROVED, axes="schedule placement", holds_for="shape")
     cell = infer(("a", "equal", complete), ("b", "equal", proof(PROVED)))
     assert cell.proof
@@ -96,22 +97,23 @@ def test_a_verdict_names_what_all_of_its_proofs_hold_for() -> None:
     assert (single.axes, single.holds_for) == (("schedule", "placement"), "shape")
 
 
-def _status(checkout: Project, cells: dict[CellKey, InferredCell]) -> list[str]:
+def _contradictions(checkout: Project, cells: dict[CellKey, InferredCell]) -> list[str]:
+    """Return the contradictions of proofs that the status reports for these cells."""
     messages = Status(load_matrix(checkout.matrix), cells).contradictions()
     return [text for text in messages if "is proved on" in text]
 
 
-def test_a_difference_that_a_proof_denies_is_an_error_that_the_status_names(checkout: Project) -> None:
+def test_a_difference_of_a_proved_case_is_reported_as_an_error(checkout: Project) -> None:
     key = CellKey("tf2.0", "vgpu-sm70", "reduce-sum", "none")
     card = key._replace(device="nvidia-h100")
     complete = infer(("a", "equal", proof(PROVED)))
-    assert _status(checkout, {key: complete}) == []
-    (message,) = _status(checkout, {key: infer(("a", "equal", proof(PROVED)), ("a", "differs", None))})
+    assert _contradictions(checkout, {key: complete}) == []
+    (message,) = _contradictions(checkout, {key: infer(("a", "equal", proof(PROVED)), ("a", "differs", None))})
     assert "a is proved on vgpu-sm70" in message
     other = infer(("a", "equal", proof(PROVED)), ("b", "differs", None))  # differs on both, and not in the same case
     for case, faults in (("a", 1), ("b", 0)):
-        assert len(_status(checkout, {key: other, card: infer((case, "differs", None))})) == faults
+        assert len(_contradictions(checkout, {key: other, card: infer((case, "differs", None))})) == faults
 
 
-def test_that_a_solution_helps_takes_a_control_that_differed() -> None:
+def test_a_solution_helps_only_if_the_control_differed() -> None:
     assert not infer(("a", "equal", proof(PROVED)), solution="TDO").is_shown_deterministic
