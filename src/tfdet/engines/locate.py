@@ -163,7 +163,7 @@ class Culprit(_Model):
     step: int
     file: Text | None
     line: int
-    stack: list[tuple[Text, int, Text]] = []
+    stack: list[tuple[Text, int, Text]] = []  # (file, line, function), the innermost first
     forward_op: Text | None
     forward_name: Text | None = None
     function: Text = ""
@@ -174,7 +174,7 @@ class Culprit(_Model):
     solution: Text | None = None
     advice: Text
     lines: list[Text] = []
-    snippet: list[tuple[int, Text]] = []
+    snippet: list[tuple[int, Text]] = []  # (line number, text)
     rank: Text = "0"
 
 
@@ -276,7 +276,7 @@ class LocateResult(_Model):
     differing: int = 0
     missing: int = 0
     notes: list[Text] = []
-    steps: list[tuple[int, int, int]] = []
+    steps: list[tuple[int, int, int]] = []  # (step, its records, how many of them differ)
     first_difference_window: list[FrontRecord] = []
     traces: list[TraceHeader] = []
     runs: int | None = None

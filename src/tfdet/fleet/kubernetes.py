@@ -96,7 +96,7 @@ def _pod(name: str, image: str, options: FleetOptions, tasks: list[Task], claim:
     resources = {"memory": f"{options.mebibytes}Mi"} | ({"nvidia.com/gpu": "1"} if options.device == "gpu" else {})
     return {
         "restartPolicy": "Never",
-        "activeDeadlineSeconds": 60 * max(requested_minutes(task.seconds, 0) for task in tasks),
+        "activeDeadlineSeconds": 60 * max(requested_minutes(task.seconds, attempts=0) for task in tasks),
         "automountServiceAccountToken": False,
         "securityContext": {"runAsNonRoot": True, "runAsUser": USER, "runAsGroup": USER, "fsGroup": USER},
         **({"nodeSelector": {"nvidia.com/gpu.product": options.gpu}} if options.gpu else {}),

@@ -20,7 +20,12 @@ START_SECONDS = 20.0  # to start a built environment: to import its framework, a
 
 
 class FleetOptions(StrictModel):
-    """The options that all tasks of a fleet share; engines.base.Selection describes most of them."""
+    """The options that all tasks of a fleet share.
+
+    repeats: in each process.  timeout (seconds), memory (MiB): limits for one process of one case.  proves: the virtual
+    GPU proves that no order of execution gives other bytes.  code: `ptx` or `sass`, which the virtual GPU runs if both
+    are there.
+    """
 
     device: Text
     solutions: list[Text] = Field(default=[], description="empty: all")

@@ -175,8 +175,9 @@ class Keyring:
         """Yield faults: names of signers that look alike, since one signer under two names would count twice."""
         if len({key.signer for key in self.by_name.values()}) < 2:
             return
-        signers: dict[tuple[int, str], tuple[str, str]] = {}  # {skeleton: (signer, file name)}
+        signers: dict[tuple[int, str], tuple[str, str]] = {}  # {numbered skeleton: (signer, file name)}
         for name, key in self.by_name.items():
+            # A name has one skeleton for each way in which names look alike; only those of the same number are compared.
             for skeleton in enumerate(confusable_skeletons(key.signer)):
                 other_signer, other_name = signers.setdefault(skeleton, (key.signer, name))
                 if other_signer != key.signer:

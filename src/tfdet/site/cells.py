@@ -135,6 +135,7 @@ def _skip_reasons(facts: SiteFacts, environment: str) -> Mapping[str, list[dict[
     """Return {source: the reasons why cells of it are not run}, each reason once."""
     by_source: dict[str, dict[tuple[str, str], list[str]]] = defaultdict(lambda: defaultdict(list))
     for cell in plan_cells(facts.matrix, environment):
+        # The virtual GPU, for which claims about GPUs hold too, would repeat the GPU's reasons.
         if cell.reason and (cell.device == cell.claim_device or cell.claim_device != GPU):
             by_source[cell.source][cell.device, cell.reason].append(cell.solution)
     return {

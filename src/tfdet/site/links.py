@@ -1,4 +1,7 @@
-"""The catalogue of issues and pull requests, with their state on the day of the catalogue."""
+"""The catalogue of issues and pull requests, with their state on the day of the catalogue.
+
+The seed documents are those of NVIDIA's package tensorflow-determinism, the predecessor of this project.
+"""
 
 from __future__ import annotations
 

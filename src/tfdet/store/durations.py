@@ -23,7 +23,7 @@ class _Device(msgspec.Struct, frozen=True, gc=False):
 
 
 class _DurationFields(msgspec.Struct, frozen=True, gc=False):
-    """The fields of a record that its duration depends on."""
+    """The fields of a record that its duration depends on.  relaunches: the number of processes."""
 
     environment: str
     device: _Device

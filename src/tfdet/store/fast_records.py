@@ -241,9 +241,9 @@ class FastRecord(RecordSummary, frozen=True, gc=False, kw_only=True, forbid_unkn
     def provenance_key(self) -> tuple[str, ...]:
         """The same as `Record.provenance_key`."""
         stack, variables = self.stack, self.determinism_environment
-        kernels = " ".join(f"{name}={variables.get(name, '')}" for name in CALLER_VARIABLES)
+        callers = " ".join(f"{name}={variables.get(name, '')}" for name in CALLER_VARIABLES)  # the user may set these
         return (self.machine, stack.engine, self.framework.version, stack.python, stack.numpy, stack.driver or "",
-                stack.image_digest or "", stack.bundle.manifest if stack.bundle else "", kernels,
+                stack.image_digest or "", stack.bundle.manifest if stack.bundle else "", callers,
                 chosen_code(self.device.details))  # fmt: skip
 
     @property

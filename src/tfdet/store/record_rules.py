@@ -25,6 +25,7 @@ _UTC_TIMESTAMP = re.compile(r"(\d{4}-\d\d-\d\d)T([01]\d|2[0-3]):[0-5]\d:[0-5]\dZ
 class RecordFacts(NamedTuple):
     """The fields of a record that reach a table, or that must agree with one that does.
 
+    repeats: in each process.  relaunches: the number of processes.  distinct: of all results, the reference included.
     digests: the number of stored digests.  first: (relaunch, repeat) of the first run that differed.  timed: whether
     the record has a median time.  error: the kind of its error.
     """

@@ -196,6 +196,7 @@ class Record(StrictModel):
     solution: Key
     case_hash: CaseHash
     observation: Observation
+    # Repeats in each process, and the number of processes: at most repeats * relaunches runs are compared.
     repeats: NonNegativeInt
     relaunches: NonNegativeInt
     runs: NonNegativeInt = Field(description="number of repeats that were compared with the reference")
@@ -295,9 +296,10 @@ class Record(StrictModel):
         """The machine and software stack of this record."""
         stack = self.stack
         bundle_manifest = stack.bundle.manifest if stack.bundle else ""
-        kernels = " ".join(f"{name}={self.determinism_environment.get(name, '')}" for name in CALLER_VARIABLES)
+        # Variables that the user may set, such as TF_ENABLE_ONEDNN_OPTS.
+        callers = " ".join(f"{name}={self.determinism_environment.get(name, '')}" for name in CALLER_VARIABLES)
         return (self.machine, stack.engine, self.framework.version, stack.python, stack.numpy, stack.driver or "",
-                stack.image_digest or "", bundle_manifest, kernels, chosen_code(self.device.details))  # fmt: skip
+                stack.image_digest or "", bundle_manifest, callers, chosen_code(self.device.details))  # fmt: skip
 
     def line(self) -> str:
         """Return the line as the probe wrote it, over whose bytes the checksum was computed."""
