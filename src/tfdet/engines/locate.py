@@ -276,7 +276,7 @@ class LocateResult(_Model):
     differing: int = 0
     missing: int = 0
     notes: list[Text] = []
-    steps: list[tuple[int, int, int]] = []  # (step, its records, how many of them differ)
+    steps: list[tuple[int, int, int]] = []  # (first step of a group, records of the group, how many of them differ)
     first_difference_window: list[FrontRecord] = []
     traces: list[TraceHeader] = []
     runs: int | None = None

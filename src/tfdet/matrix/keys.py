@@ -177,7 +177,7 @@ class Keyring:
             return
         signers: dict[tuple[int, str], tuple[str, str]] = {}  # {numbered skeleton: (signer, file name)}
         for name, key in self.by_name.items():
-            # A name has one skeleton for each way in which names look alike; only those of the same number are compared.
+            # A name has a skeleton for each way in which names look alike; those of the same number are compared.
             for skeleton in enumerate(confusable_skeletons(key.signer)):
                 other_signer, other_name = signers.setdefault(skeleton, (key.signer, name))
                 if other_signer != key.signer:

@@ -148,7 +148,7 @@ class SiteFacts:
         return by_source
 
     def _cases_for(self, source: str, framework: str) -> list[str]:
-        """Return the sources that a case tests: its own or, if that has a parameter `{op}`, all ops of the framework."""
+        """Return the sources that a case tests: its own; for a name with `{op}`, all ops of the framework."""
         if not source_parameters(source):
             return [source]
         models = {key: self.matrix.sources[key] for key in self.sources}
