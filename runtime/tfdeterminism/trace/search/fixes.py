@@ -18,7 +18,7 @@ def _key(culprit):
     if culprit["solution"] is not None:
         return culprit["solution"] if culprit["solution"] in AUTOMATIC_FIXES else None
     lines = culprit["lines"]
-    if backends.SEED_PYTHON in lines:
+    if backends.SEED_PYTHON in lines:  # the line that seeds the generators of Python and NumPy
         return "SEED"  # does not seed generators that the program creates itself: the runs will show it
     keys = [backends.find(name).solution_of(lines) for name in backends.entries()]
     return next((key for key in keys if key), None)

@@ -18,6 +18,9 @@ class EagerRecorder(object):
 
     keys: a graph_keys.GraphKeys; labels: a variable_labels.VariableLabels; capture: a TensorFlowInputCapture or None;
     gradients: a gradients.Gradients. A `body` is a python_calls.PythonCall: the call of a Python function by a graph.
+    A key is the id of an op's output; recorder.eager.key() returns that of an op's type, the user's line and a count,
+    and recorder.emit_one(key, digest, shape) writes one record. recorder.steps.starts_later(n): whether the steps to be
+    recorded begin later, within n steps.
     Attributes that a tensor gets: _tfdet_key: (recorder, id of the output's definition); _tfdet_given: the stack of the
     line that converted a Python value to it; _tfdet_made: (op, stack) of what made it before recording began.
     """
@@ -132,6 +135,7 @@ class EagerRecorder(object):
         for index, tensor in enumerate(outputs if isinstance(outputs, (list, tuple)) else ()):
             if not tf.is_eager(tensor):
                 continue
+            # ALIASES forward their input unchanged, SHAPES compute from shapes alone: no digest of these is needed.
             probed = not (tensor.dtype in _SKIPPED or op_type in op_traits.ALIASES or op_type in op_traits.SHAPES)
             key = self._recorder.eager.key(short_type, stack, index, caller, input_keys, occurrence,
                                            dtype=tensor.dtype.name, shape=None, device=tensor.device or "",
@@ -146,11 +150,11 @@ class EagerRecorder(object):
             if kind == "write":
                 self._recorder.emit_one(keys[0], 0)
         if op_traits.accesses_variable(op_type) and inputs and variable is None:
-            self._labels.defer(inputs[0], keys)
+            self._labels.defer(inputs[0], keys)  # the variable has no label yet
         if op_type == "MakeIterator" and len(input_keys) == 2:  # it has no output; the iterator depends on the dataset
             self._recorder.eager.add_inputs(input_keys[1], input_keys[0])
         if keys:
-            self._gradients.on_op_run(attrs, keys[0])
+            self._gradients.on_op_run(attrs, keys[0])  # a gradient may copy these attributes, and is named by them
         if keys and self._capture is not None and not function:
             self._capture_inputs(keys, op_type, inputs, attrs, outputs)
         if body is not None:
@@ -231,7 +235,7 @@ class EagerRecorder(object):
                 packed = digests.fingerprint(tensor)
             value = int(tf.value(packed).view("<u8")[0, 0])
         self._recorder.emit_one(key, value, digest.digest_shape(tensor.shape.as_list()))
-        self._recorder.mark_loaded(key, value)
+        self._recorder.mark_loaded(key, value)  # if it equals an array that was read from a file
         if self._recorder.values is not None:
             for entry in self._recorder.values.entries_for(*self._recorder.eager.name_of(key)):
                 if entry["output"] == output:

@@ -44,6 +44,12 @@ def _number(future):
 
 
 class Completion(Kind):
+    """The kind.  self.replace(owner, name, pinned, value, unless, varied) puts a wrapper in place of owner.name.
+
+    pinned(place, original, ...) is called in its place where the pin holds at the user's line `place`, varied(seed,
+    original, ...) where the order is varied, and the original if unless(...) or else.
+    """
+
     name, label, coarseness = "completion", "the order in which threads, tasks or processes finish", 2
 
     def open(self):
@@ -52,7 +58,7 @@ class Completion(Kind):
         time.sleep = self._counted_sleep
         if self.seed is not None:
             sys.setswitchinterval(_SHORT_INTERVAL)
-        self.interposer.imports.add(
+        self.interposer.imports.add(  # each function is called with its module, when the program imports that
             {
                 "threading": self._hook_threads,
                 "concurrent.futures._base": self._hook_futures,
