@@ -74,6 +74,7 @@ def search_report(path: Path, forks: Any) -> str:
         program = Program(Path(shutil.copy(path, folder)))
         traces = Path(folder, "traces")
         traces.mkdir()
+        # 8: the planned runs, for a progress line that nobody reads here.
         search = Search([str(program.path)], str(traces), progress=Progress(8, out=io.StringIO()),
                         runner=Forked(program, traces, forks))  # fmt: skip
         return text.search_text(search.search())

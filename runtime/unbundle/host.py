@@ -1,4 +1,7 @@
-"""The check of this host against what the bundle requires on any device: CPU, glibc, Python, memory."""
+"""The check of this host against what the bundle requires on any device: CPU, glibc, Python, memory.
+
+missing(name, 3, problem, advice): 3 is the exit code of a host that cannot run the bundle.
+"""
 
 import os
 import platform

@@ -87,7 +87,7 @@ def run(
     require_virtual_gpu(device or "gpu", prove, code)
     project, matrix = load_project()
     for key in env:
-        matrix.environment(key)
+        matrix.environment(key)  # UsageError if there is none of that name
     repeats, processes = choose_counts(context, prove, repeats, processes)
     selection = Selection(
         device=device or "gpu", sources=tuple(source or ()), solutions=tuple(solution or ()), cases=tuple(case or ()),

@@ -101,7 +101,7 @@ def _execute(program, recording):
         _hide_tool_frames(error)
         sys.excepthook(type(error), error, error.__traceback__)
         return end.status
-    complaint = recording.problem()
+    complaint = recording.problem()  # the trace is incomplete or empty
     if complaint:
         code, text = complaint
         if text:
@@ -171,7 +171,7 @@ def _compile_script(path):
             text = io.TextIOWrapper(source, encoding).read()
         interposer = variables.current()
         if interposer is not None:
-            return interposer.sets.compile(text, os.path.abspath(path))
+            return interposer.sets.compile(text, os.path.abspath(path))  # adds calls that order what is iterated
         return compile(text, path, "exec", dont_inherit=True)
     except (IOError, OSError) as error:
         raise errors.UsageError("{}: {}".format(path, error.strerror), "name the program after --")

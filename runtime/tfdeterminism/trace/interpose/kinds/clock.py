@@ -22,6 +22,11 @@ _TICK = 0.001
 
 
 class Clock(Kind):
+    """The kind.  self.replace(owner, name, pinned, value, unless) wraps owner.name.
+
+    pinned(place, original, ...) gives the result where the pin holds; value(result): what the ledger keeps of it.
+    """
+
     name, label, coarseness = "clock", "the clock", 0
 
     def open(self):
