@@ -12,7 +12,7 @@
       rows.push(row);
     }
   }
-  // What differs comes first, with what mends it: cells that share environment, source and device stay together.
+  // What differs comes first, with its solutions: cells that share environment, source and device stay together.
   const together = (row) => `${row.environment}.${row.source}.${row.device}`;
   const differing = new Set(rows.filter((row) => words.verdict[row.verdict] === "nondeterministic").map(together));
   rows.sort((one, other) => differing.has(together(other)) - differing.has(together(one)));
