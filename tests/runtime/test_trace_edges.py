@@ -66,9 +66,7 @@ def test_an_assignment_of_a_differing_value_names_no_op(tmp_path: Path) -> None:
     ("written", "is_read_again", "accused"),
     [("AssignVariableOp", False, []), ("AssignVariableOp", True, ["AssignVariableOp"]), (UPDATE, False, [UPDATE])],
 )
-def test_two_writes_of_unknown_order_name_no_op(
-    tmp_path: Path, written: str, is_read_again: bool, accused: list[str]
-) -> None:
+def test_which_last_writes_are_named(tmp_path: Path, written: str, is_read_again: bool, accused: list[str]) -> None:
     """With two writes, their order may differ."""
 
     def build(run: int) -> str:

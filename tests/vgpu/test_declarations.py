@@ -103,7 +103,7 @@ def test_a_module_defines_each_name_once(device, head, end):
     assert mutants.outcome(device, kernel("ret;", ["p0"], head=head + "\n").encode()) == end
 
 
-def test_shfl_and_vote_without_sync_are_refused_in_newer_ptx(device):
+def test_shfl_and_vote_without_sync_run_in_older_ptx(device):
     """shfl and vote without .sync are valid if the PTX version is below 6.4 or the target below sm_70."""
     text = kernel("shfl.down.b32 %r1, %r1, 1, 31; vote.all.pred %p1, %p2; ret;", ["p0"])
     for older in (".version 6.3\n.target sm_70\n", ".version 7.0\n.target sm_60\n"):

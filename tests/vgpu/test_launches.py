@@ -163,7 +163,7 @@ def test_ptx_runs_on_its_target_and_newer_devices(device, capability, runs, refu
     assert run_with_capability(device, code, capability) == expected
 
 
-def test_the_default_capability_is_that_of_the_ptx(device):
+def test_the_default_capability_is_that_of_the_first_ptx(device):
     code = """
     module, value = ctypes.c_void_p(), ctypes.c_int()
     for target in (80, 90):

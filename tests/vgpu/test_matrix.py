@@ -111,7 +111,7 @@ def test_a_sum_is_rounded_once(device):
 
 
 @pytest.mark.parametrize("wrong", [float("nan"), float("inf")])
-def test_nan_gives_the_canonical_nan(device, wrong):
+def test_nans_and_infinities_propagate(device, wrong):
     a, b, c = np.ones((16, 8)), np.ones((8, 8)), np.zeros((16, 8), np.float32)
     a[3, 5] = wrong
     a[4, 1], a[4, 6] = float("inf"), float("-inf")
