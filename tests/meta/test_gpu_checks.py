@@ -99,7 +99,7 @@ def test_values_unknown_to_an_older_driver_are_none(use_fake_nvml):
 
 
 @pytest.mark.parametrize(("visible", "found"), [(None, True), ("0,1", True), ("3", False), ("GPU-1234", True)])
-def test_the_first_gpu_of_cuda_is_read(use_fake_nvml, visible, found):
+def test_nvml_connects_to_the_gpu_that_cuda_sees_first(use_fake_nvml, visible, found):
     use_fake_nvml(FakeNvml(gpus=2))
     assert (nvml.connect(visible) is not None) is found
 

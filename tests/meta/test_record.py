@@ -39,7 +39,7 @@ def test_added_records_are_read_back(journal_path):
     assert list(Journal(journal_path).find_all({"case": "3"})) == []
 
 
-def test_details_of_a_device_do_not_change_the_key(journal_path):
+def test_details_of_all_reports_are_added_to_the_device(journal_path):
     device = {"kind": "vgpu", "model": "vgpu-sm70"}
     report = dict(REPORT, differed=[1], schedules=["reverse"], codes=["ptx"], digests=["aa", "bb"])
     found = build_record(

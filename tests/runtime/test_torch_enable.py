@@ -71,7 +71,7 @@ def test_without_a_seed_generators_stay_unchanged() -> None:
         enable_determinism(seed="1")
 
 
-def test_an_unknown_version_gets_the_list_of_the_nearest_older_one() -> None:
+def test_an_unknown_version_gets_the_list_of_the_nearest_one() -> None:
     assert Report("2.13.1+cpu", 1).remaining == Report("2.13.0", 1).remaining
     assert Report("9.0.0", 1).remaining
     assert Report("1.4.0", 1).remaining == Report("2.0.0", 1).remaining

@@ -305,7 +305,7 @@ def test_outputs_and_gradients(library, cell, shape):
 
 @pytest.mark.parametrize("cell", CELLS)
 @pytest.mark.parametrize("shape", SHAPES)
-def test_parameters_do_not_overlap(library, cell, shape):
+def test_each_weight_belongs_to_one_parameter(library, cell, shape):
     network = Network(library, cell, **SHAPES[shape])
     owners = np.zeros(network.sizes()[0] // 8)
     for layer in range(network.layers * network.directions):
