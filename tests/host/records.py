@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from typing import Any
 
 from tfdet_common import journal
@@ -84,3 +85,13 @@ def make_record(observation: str = "equal", **changes: Any) -> dict[str, Any]:
     built.update(changes)
     built["checksum"] = journal.checksum(built)
     return built
+
+
+def with_checksum(line: bytes) -> bytes:
+    """Return a record's line with a checksum over its other bytes."""
+    start = line.find(b'"checksum":"')
+    if start < 0:
+        return line
+    rest = line[start + 78 :]
+    digest = hashlib.sha256(line[:start] + rest.removesuffix(b"\n")).hexdigest().encode()
+    return line[:start] + b'"checksum":"' + digest + b'",' + rest

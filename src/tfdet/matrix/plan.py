@@ -11,7 +11,7 @@ from typing import Any
 from tfdet.base.files import write_atomic
 from tfdet.matrix.field_types import Device
 from tfdet.matrix.load import Matrix
-from tfdet.matrix.models import NONE, CellRule, Claim, Environment, Source
+from tfdet.matrix.models import NONE, CellRule, Claim, Environment, Solution, Source
 from tfdet_probe.core.plan import SCHEMA
 
 
@@ -83,19 +83,25 @@ def _except_cases(claims: Sequence[Claim]) -> tuple[str, ...]:
 def _exclusion_reason(matrix: Matrix, source: Source, environment: Environment, device: Device, key: str) -> str | None:
     """Return why a cell is not run; None if it is.  key: of the solution."""
     solution = matrix.solutions[key]
-    if environment.skip_reason:
-        return environment.skip_reason
+    return (
+        environment.skip_reason
+        or solution.skip_reason
+        or impossibility(source, environment, device, key, solution)
+        or _first_reason(source.exclude, environment, device, key)
+    )
+
+
+def impossibility(source: Source, environment: Environment, device: Device, key: str, solution: Solution) -> str | None:
+    """Return why nobody can run a cell; None if it can be run.  key: of the solution."""
     if device not in source.devices:
         return f"the source does not concern a {device}"
-    if solution.skip_reason:
-        return solution.skip_reason
     if device not in solution.devices:
         return f"{key} does not concern a {device}"
     if source.package != environment.package:
         return f"{source.package} is not in this environment" if source.package else f"it is for {environment.package}"
     if not solution.available.covers(environment):
         return f"{key} does not exist in {environment.line} {environment.version}"
-    return _first_reason(source.exclude, environment, device, key)
+    return None
 
 
 def _first_reason(rules: list[CellRule], environment: Environment, device: Device, solution: str) -> str | None:

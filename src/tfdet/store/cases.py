@@ -18,7 +18,7 @@ from tfdet.base.untrusted import read_text
 from tfdet.matrix import ops
 from tfdet_probe import frameworks
 from tfdet_probe.core import normalized_source
-from tfdet_probe.core.registry import case_key, code_hash, source_parameters
+from tfdet_probe.core.registry import HOST_MODE, case_key, code_hash, source_parameters
 
 _NO_PARAMETERS = ("ops", "modes", "unplaced")  # arguments of @case that are not parameters of the case
 
@@ -30,9 +30,11 @@ class Cases:
     """The cases of a suite.
 
     by_hash: {(source, hash): (key, mode) of each case}; None if they cannot be read from the source text.
+    arguments: {hash: names of the arguments of its @case}.
     """
 
     by_hash: Mapping[tuple[str, str], frozenset[tuple[str, str]] | None]
+    arguments: Mapping[str, frozenset[str]]
 
     def has(self, source: str, code: str, key: str, mode: str) -> bool:
         """Return whether the suite can have made a record of this case; True for a hash that is not current."""
@@ -42,6 +44,14 @@ class Cases:
     def is_of_another_source(self, source: str, code: str) -> bool:
         """Return whether this is the hash of a case that only other sources have."""
         return (source, code) not in self.by_hash and code in self._codes
+
+    def names_ops(self, code: str, mode: str) -> bool:
+        """Return whether the probe requires that ops of this case were seen on the device; False if it is not known."""
+        return mode != HOST_MODE and "unplaced" not in self.arguments.get(code, {"unplaced"})
+
+    def has_ranks(self, code: str) -> bool:
+        """Return whether several processes compute this case; True for a hash that is not current."""
+        return "ranks" in self.arguments.get(code, {"ranks"})
 
     @cached_property
     def _codes(self) -> frozenset[str]:
@@ -58,6 +68,7 @@ class Cases:
 def current_cases(project: Project) -> Cases:
     """Return the cases of the current suite, also under the hashes by which older records name them."""
     by_hash: dict[tuple[str, str], frozenset[tuple[str, str]] | None] = {}
+    arguments: dict[str, frozenset[str]] = {}
     parametrized_sources = cache(partial(_parametrized_sources, project))  # a framework has many ops
     for path in list_entries(project.suite(""), "*/test_*.py"):
         text = read_text(path)
@@ -69,9 +80,13 @@ def current_cases(project: Project) -> Cases:
             sources = parametrized_sources(path.parent.name) if source_parameters(case.source) else [case.source]
             code = code_hash(case.text)
             by_hash.update({(source, code): keys for source in sources})
+            if name in functions:
+                arguments[code] = frozenset(_arguments(functions[name]))
     for old, new in earlier_hashes(project.evidence).items():
         by_hash.update({(source, old): keys for (source, code), keys in by_hash.items() if code == new})
-    return Cases(by_hash)
+        if new in arguments:
+            arguments[old] = arguments[new]
+    return Cases(by_hash, arguments)
 
 
 def _parametrized_sources(project: Project, framework: str) -> list[str]:
@@ -118,8 +133,7 @@ def _keys(
     function: ast.FunctionDef, constants: Mapping[str, ast.expr], framework_modes: tuple[str, ...] | None
 ) -> frozenset[tuple[str, str]] | None:
     """Return the keys that the arguments of @case give; None if an argument is not a literal or a constant."""
-    call = next(node for node in function.decorator_list if isinstance(node, ast.Call))
-    arguments = {keyword.arg: keyword.value for keyword in call.keywords if keyword.arg}
+    call, arguments = _call_of_case(function), _arguments(function)
     try:
         modes = (
             ast.literal_eval(_resolve_constant(arguments["modes"], constants))
@@ -138,6 +152,15 @@ def _keys(
         for combination in itertools.product(*values)
         for mode in modes
     )
+
+
+def _call_of_case(function: ast.FunctionDef) -> ast.Call:
+    return next(node for node in function.decorator_list if isinstance(node, ast.Call))
+
+
+def _arguments(function: ast.FunctionDef) -> dict[str, ast.expr]:
+    """Return the named arguments of @case."""
+    return {keyword.arg: keyword.value for keyword in _call_of_case(function).keywords if keyword.arg}
 
 
 def _resolve_constant(node: ast.expr, constants: Mapping[str, ast.expr]) -> ast.expr:

@@ -11,8 +11,10 @@ from typing import NamedTuple
 from msgspec import UNSET
 
 from tfdet.matrix.devices import DeviceKind, DeviceRegistry
+from tfdet.matrix.field_types import Device
 from tfdet.matrix.load import Matrix
-from tfdet.matrix.models import Environment, Solution
+from tfdet.matrix.models import Environment, Solution, Source
+from tfdet.matrix.plan import impossibility
 from tfdet.matrix.ranges import leading_version
 from tfdet.store.cases import Cases
 from tfdet.store.fast_records import FastRecord, to_record_line
@@ -30,30 +32,27 @@ _KNOWN_DETAILS: Mapping[str, Callable[[str], object]] = {  # what the virtual GP
 
 
 class _Build(NamedTuple):
-    """The framework of an environment.  version: the beginning of its version; None if that is not known."""
+    """An environment.  version: the beginning of its framework's version; None if that is not known."""
 
-    framework: str
+    environment: Environment
     version: str | None
 
 
 class _Settings(NamedTuple):
     """The settings of a solution.  set: (environment variables, threads); None if the solution is never run."""
 
-    framework: str
+    solution: Solution
     set: tuple[Mapping[str, str], int] | None
 
 
 @dataclass(frozen=True, eq=False)
 class ConsistencyRules:
-    """The rules of one matrix and suite.
-
-    sources: {key of a source: its framework; empty if it exists in several}.
-    """
+    """The rules of one matrix and suite."""
 
     devices: DeviceRegistry
     cases: Cases
     environments: Mapping[str, _Build]
-    sources: Mapping[str, str]
+    sources: Mapping[str, Source]
     solutions: Mapping[str, _Settings]
 
     @classmethod
@@ -62,7 +61,7 @@ class ConsistencyRules:
             matrix.devices,
             cases,
             {key: _build(environment) for key, environment in matrix.environments.items()},
-            {key: source.framework for key, source in matrix.sources.items()},
+            matrix.sources,
             {key: _settings_of(solution) for key, solution in matrix.solutions.items()},
         )
 
@@ -87,13 +86,25 @@ class ConsistencyRules:
         )
         if unknown:
             return [f"evidence of {name!r}, which the matrix does not know" for name in unknown if report_unknown]
+        if report_unknown and not mismatches:
+            mismatches = self._cell_faults(record)
         return [f"evidence of {record.environment}{fault}" for fault in (*mismatches, *self._case_faults(record))]
+
+    def _cell_faults(self, record: FastRecord) -> tuple[str, ...]:
+        """Return why the cell of a record cannot be run; not of a stored one: what the matrix says may be corrected."""
+        device = self.devices.kinds[record.device.kind].claim_device
+        reason = _find_impossibility(self, record.environment, device, record.source, record.solution)
+        return (f": {record.source} under {record.solution} cannot be run there: {reason}",) if reason else ()
 
     def _case_faults(self, record: FastRecord) -> Iterator[str]:
         if self.cases.is_of_another_source(record.source, record.case_hash):
             yield f": {record.source} has no case {record.case_hash}: it is another source's"
         elif not self.cases.has(record.source, record.case_hash, record.case, record.mode):
             yield f": {record.source} has no case {record.case} ({record.mode})"
+        if record.runs and not record.ran_on and self.cases.names_ops(record.case_hash, record.mode):
+            yield f": {record.case} ran, and yet none of its ops was seen on a device"
+        if record.ranks not in _ABSENT and not self.cases.has_ranks(record.case_hash):
+            yield f": {record.case} is a case of one process, and yet it tells of ranks"
 
 
 @lru_cache(maxsize=1 << 16)
@@ -111,12 +122,13 @@ def _find_setting_faults(
     if unknown := tuple(name for name, known in named if name not in known):
         return unknown, ()
     build, settings, (name, version) = rules.environments[environment], rules.solutions[solution], framework
+    expected = build.environment.framework
     own_variables = {key: value for key, value in variables if key not in CALLER_VARIABLES}
     mismatches = [
         (f" under {solution}: made with another {solution}", settings.set != (own_variables, threads)),
-        (f": {solution} is of another framework", settings.framework not in ("", build.framework)),
-        (f": {source} is of another framework", rules.sources[source] not in ("", build.framework)),
-        (f": {name} ran, not {build.framework}", name != build.framework),
+        (f": {solution} is of another framework", settings.solution.framework not in ("", expected)),
+        (f": {source} is of another framework", rules.sources[source].framework not in ("", expected)),
+        (f": {name} ran, not {expected}", name != expected),
         (
             f": {name} {version} ran, not {build.version}",
             build.version is not None and not f"{version}.".startswith(f"{build.version}."),
@@ -125,13 +137,23 @@ def _find_setting_faults(
     return (), tuple(text for text, is_wrong in mismatches if is_wrong)
 
 
+@lru_cache(maxsize=1 << 14)
+def _find_impossibility(
+    rules: ConsistencyRules, environment: str, device: Device, source: str, solution: str
+) -> str | None:
+    return impossibility(
+        rules.sources[source], rules.environments[environment].environment, device, solution,
+        rules.solutions[solution].solution,
+    )  # fmt: skip
+
+
 def _build(environment: Environment) -> _Build:
-    return _Build(environment.framework, leading_version(environment.framework_version))
+    return _Build(environment, leading_version(environment.framework_version))
 
 
 def _settings_of(solution: Solution) -> _Settings:
     apply = solution.apply
-    return _Settings(solution.framework, None if apply is None else (apply.env, apply.threads or 0))
+    return _Settings(solution, None if apply is None else (apply.env, apply.threads or 0))
 
 
 def device_faults(devices: DeviceRegistry, record: Record | FastRecord) -> list[str]:
@@ -139,13 +161,17 @@ def device_faults(devices: DeviceRegistry, record: Record | FastRecord) -> list[
     fast = record if isinstance(record, FastRecord) else to_record_line(record).record
     stack, details = fast.stack, fast.device.details or {}
     has_gpu_facts = stack.gpu_uuid_hash is not None or fast.gpu_state not in _ABSENT
-    facts = StackFacts(fast.model, stack.engine, stack.image is not None or stack.image_digest is not None, stack.cores,
-                stack.driver, stack.compute_capability, has_gpu_facts)  # fmt: skip
+    has_image = stack.image is not None or stack.image_digest is not None
+    facts = StackFacts(fast.model, stack.engine, stack.python, (stack.numpy, fast.framework.version), has_image,
+                stack.bundle not in _ABSENT, stack.cores, stack.driver, stack.compute_capability,
+                has_gpu_facts)  # fmt: skip
     has_kernels, ran_on = fast.kernels not in _ABSENT, tuple(fast.ran_on)
     faults = _device_and_stack_faults(devices, fast.device.kind, facts, stack.gpu, has_kernels, ran_on)
     kind = devices.kinds.get(fast.device.kind)
     if fast.proof not in _ABSENT and not (kind and kind.virtual):
         faults = (*faults, f"{fast.model} proves nothing")
+    if fast.proof and not all(map(virtual_gpu.is_schedule, fast.proof.observed)):
+        faults = (*faults, "its proof observed what is no schedule")
     return [*faults, *_detail_faults(kind, fast.model, details)] if kind and (details or kind.virtual) else list(faults)
 
 
@@ -156,6 +182,8 @@ def _device_and_stack_faults(
     faults, kind = list(devices.find_faults(key, facts.model, gpu)), devices.kinds.get(key)
     if kind is None:
         return tuple(faults)
+    if len(set(ran_on)) < len(ran_on):
+        faults.append("it names a place where it ran twice")
     if any(not place.startswith(f"{kind.placement}:") for place in ran_on):
         faults.append(f"it ran on another kind of device than {facts.model}")
     if not kind.has_model_name and (facts.is_gpu_reported or has_kernels or facts.capability is not None):

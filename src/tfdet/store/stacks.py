@@ -9,20 +9,29 @@ import re
 from collections.abc import Callable
 from typing import Final, NamedTuple
 
+from packaging.version import InvalidVersion, Version
+
 from tfdet.matrix.devices import DeviceKind
 
 VENV: Final = "venv"
+BUNDLE: Final = "bundle"
+# What brings an environment up, as records name it; none: nothing of this project did.
+ENGINES: Final = (VENV, BUNDLE, "docker", "apptainer", "enroot", "none")
 
 
 class StackFacts(NamedTuple):
     """The fields of a record that the rules read.
 
-    image: whether the record names an image.  is_gpu_reported: whether NVIDIA's tools reported the GPU.
+    versions: of NumPy and the framework.  image: whether the record names an image.  bundled: whether it names
+    a bundle.  is_gpu_reported: whether NVIDIA's tools reported the GPU.
     """
 
     model: str
     engine: str
+    python: str
+    versions: tuple[str, str]
     image: bool
+    bundled: bool
     cores: int
     driver: str | None
     capability: str | None
@@ -37,8 +46,17 @@ class Rule(NamedTuple):
     why: str
 
 
+_is_python = re.compile(r"\d\.\d{1,2}\.\d{1,2}((a|b|rc)\d{1,2})?\+?").fullmatch  # platform.python_version()
 _is_driver = re.compile(r"\d+\.\d+(\.\d+)?").fullmatch  # as the kernel module reports it
 _is_capability = re.compile(r"\d{1,2}\.\d").fullmatch
+
+
+def _is_version(text: str) -> bool:
+    try:
+        Version(text)  # as packages have it (PEP 440)
+    except InvalidVersion:
+        return False
+    return text == text.strip()
 
 
 def _is_other_capability(kind: DeviceKind, facts: StackFacts) -> bool:
@@ -48,6 +66,21 @@ def _is_other_capability(kind: DeviceKind, facts: StackFacts) -> bool:
 
 RULES: Final = (
     Rule("no cores", lambda kind, facts: facts.cores < 1, "what runs has one at least"),
+    Rule(
+        "no engine",
+        lambda kind, facts: facts.engine not in ENGINES,
+        f"it is one of {', '.join(ENGINES)}",
+    ),
+    Rule(
+        "a bundle of another engine, or an engine of no bundle",
+        lambda kind, facts: (facts.engine == BUNDLE) != facts.bundled,
+        "what runs of a bundle tells what it left out, and nothing else does",
+    ),
+    Rule(
+        "no version of Python, NumPy or the framework",
+        lambda kind, facts: not (_is_python(facts.python) and all(map(_is_version, facts.versions))),
+        "each is one such as 3.12.1",
+    ),
     Rule(
         "an image of a virtual environment",
         lambda kind, facts: facts.engine == VENV and facts.image,

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import hashlib
 import random
-import re
 from typing import Any
 
 import pytest
-from records import STACK, device_of, make_record
+from records import STACK, device_of, make_record, with_checksum
 
 from tfdet.store.fast_records import read_line
 from tfdet.store.records import parse
@@ -18,13 +16,6 @@ LARGE = (1 << 64) - 1
 MOMENT = {"driver": None, "sm_mhz": None, "memory_mhz": None, "celsius": -3, "performance_state": None,
           "throttle_reasons": LARGE, "ecc": None, "ecc_errors": None, "mig": False}  # fmt: skip
 NUMBERS = [1e-07, 9.999e-05, 1e-4, 0.5, 123456.75, 1e7]
-
-
-def with_checksum(line: bytes) -> bytes:
-    """Return the line with the checksum of its own bytes."""
-    bare = re.sub(rb'"checksum":"[0-9a-f]{64}",', b"", line, count=1)
-    digest = hashlib.sha256(bare).hexdigest().encode("ascii")
-    return re.sub(rb'"checksum":"[0-9a-f]{64}"', b'"checksum":"' + digest + b'"', line, count=1)
 
 
 def line(*arguments: Any, **changes: Any) -> bytes:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy as copies
 import json
 import os
 import pty
@@ -16,6 +15,7 @@ from typing import Any
 
 import pytest
 from msgspec.structs import replace
+from record_mutants import HUGE, mutate
 from records import STACK, device_of, make_record, proof_of
 from test_status import run_tfdet
 
@@ -31,7 +31,6 @@ from tfdet.store.records import Record, parse
 from tfdet.verdicts.infer import CellKey, EvidenceIndex, RecordSummary, Verdict
 from tfdet_common import journal
 
-HUGE = 10**400
 H100 = device_of("nvidia-h100")
 ERROR = {"kind": "crashed", "type": "SIGSEGV", "message": "planted", "where": None}
 VGPU = device_of("vgpu-sm70")
@@ -99,6 +98,13 @@ IN_TABLES: list[tuple[str, str, dict[str, Any]]] = [
     ("code that cannot be chosen", "equal", emulated(chosen_code="python")),
     ("CPU fallbacks", "equal", emulated(cpu_fallbacks=[])),
     ("a CPU with a proof", "equal", {"proof": proof_of(True)}),
+    ("a proof of what is no schedule", "equal", {**emulated(), "proof": {**proof_of(True), "observed": ["sideways"]}}),
+    ("an engine that does not exist", "equal", {"stack": {**STACK, "engine": "venv."}}),
+    ("a bundle that tells nothing", "equal", {"stack": {**STACK, "engine": "bundle"}}),
+    ("no Python", "equal", {"stack": {**STACK, "python": "3.11.73.11.7"}}),
+    ("no NumPy", "equal", {"stack": {**STACK, "numpy": "1.18.5 1.18.5"}}),
+    ("a framework of no version", "equal", {"framework": {"name": "tensorflow", "version": "2.0.0../x"}}),
+    ("a place twice", "equal", {"ran_on": ["CPU:0", "CPU:0"]}),
     ("a kind that nobody knows", "equal", {"device": device_of("tpu")}),
     ("a model of another kind", "equal", {"device": {"kind": "cpu", "model": "nvidia-h100"}}),
 ]
@@ -176,6 +182,7 @@ def test_the_fast_reader_of_status_refuses_it_too(
         {"case": "no-such-case-eager"},
         {"mode": "xla"},
         {"solution": "TDO"},
+        {"solution": "TCD", "determinism_environment": {"TF_CUDNN_DETERMINISTIC": "1"}},  # concerns no CPU
         {"environment": "tf2.21"},
         {"source": "no-such-source"},
         {"distinct": 999},
@@ -214,39 +221,6 @@ def test_the_evidence_names_cases_that_the_text_of_the_suite_gives(checkout: Pro
 
 MUTANTS = 10_000
 InferredCells = dict[CellKey, tuple[Verdict, int]]
-
-
-def leaves(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
-    """Return the path of every value in a record, in tables and lists, too."""
-    inside = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
-    return [path_of_leaf for key, item in inside for path_of_leaf in [(*path, key), *leaves(item, (*path, key))]]
-
-
-def other(chance: random.Random, value: Any) -> Any:
-    """Return another value: a near one, a distant one, one of another type, or None."""
-    pool: list[Any] = [None, 0, 1, -1, 2, 999, 2**63, HUGE, 0.5, 1e308, True, "", "a" * 64, "cpu", [], {}, [0]]
-    pool += ["equal", "differs", "raises", "unsupported", "crashed", "timed-out", "2019-01-01T00:00:00Z", "\x1b[2J"]
-    if isinstance(value, int | float) and not isinstance(value, bool):
-        pool += [value + 1, value - 1, value * 2, value * 10, -value] * 4
-    if isinstance(value, str):
-        pool += [value + "x", value[1:], value[::-1], value.upper(), value * 2, value.replace("0", "1")] * 3
-    if isinstance(value, list):
-        pool += [value + value, value[1:], [*value, "CPU:1"]] * 3
-    return chance.choice(pool)
-
-
-def mutate(chance: random.Random, content: dict[str, Any]) -> dict[str, Any]:
-    changed = copies.deepcopy(content)
-    for _ in range(chance.choice([1, 1, 1, 2, 3])):
-        path = chance.choice(leaves(changed))
-        into: Any = changed
-        for key in path[:-1]:
-            into = into[key]
-        if chance.random() < 0.05 and isinstance(into, dict):
-            del into[path[-1]]
-        else:
-            into[path[-1]] = other(chance, into[path[-1]])
-    return changed
 
 
 def inferred_cells(hashes: dict[str, set[str]], records: list[RecordSummary]) -> InferredCells:
