@@ -79,12 +79,12 @@ class DeviceUnavailableError(TfdetError):
 
 
 class InterruptedRunError(TfdetError):
-    """Ctrl-C, raised after cleaning up."""
+    """Ctrl-C, raised after cleaning up.  advice: what is left of the work."""
 
     code = ExitCode.INTERRUPTED
 
-    def __init__(self) -> None:
-        super().__init__("stopped", "Finished records are kept; running again resumes from there.")
+    def __init__(self, advice: str = "Finished records are kept; running again resumes from there.") -> None:
+        super().__init__("stopped", advice)
 
 
 def unknown_name_error(kind: str, name: str, known: Iterable[str]) -> UsageError:

@@ -38,6 +38,7 @@ from tfdet_common.parent_death import set_parent_death_signal
 
 Text = Annotated[str, AfterValidator(sanitize_text)]  # traces are untrusted: no control characters for a terminal
 Result = Literal["same", "diverged", "structure"]
+_STOPPED = "Nothing is kept of a search; running again begins anew."
 _COMPLETED = (ExitCode.OK, ExitCode.CONTRADICTED, ExitCode.FIXED)  # exit codes of a complete search
 # Schedules of the virtual GPU, one for each run.
 SCHEDULES = ("serial", "reverse", "random:1", "random:2", "adversary:1")
@@ -365,9 +366,9 @@ def locate(project: Project, matrix: Matrix, request: LocateRequest) -> LocateRe
     except KeyboardInterrupt:
         child.send_signal(signal.SIGTERM)  # the debug tool ends the user's program
         child.wait()
-        raise InterruptedRunError from None
+        raise InterruptedRunError(_STOPPED) from None
     if child.returncode == ExitCode.INTERRUPTED:
-        raise InterruptedRunError
+        raise InterruptedRunError(_STOPPED)
     if child.returncode == ExitCode.NO_DEVICE:
         raise DeviceUnavailableError("the program did not use the virtual GPU", "See the lines above.")
     if child.returncode not in _COMPLETED or not output.strip():  # a failing Python also exits with 1

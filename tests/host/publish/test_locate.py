@@ -15,7 +15,7 @@ import pytest
 from synthetic import write_trace
 from typer.testing import CliRunner
 
-from tfdet.base.errors import DataError, DeviceUnavailableError, UsageError
+from tfdet.base.errors import DataError, DeviceUnavailableError, ExitCode, InterruptedRunError, UsageError
 from tfdet.base.paths import Project
 from tfdet.cli.main import app
 from tfdet.engines import locate
@@ -189,6 +189,18 @@ def test_a_program_that_did_not_use_the_virtual_gpu_has_the_code_of_a_missing_de
             load_matrix(checkout.matrix),
             locate.LocateRequest((str(tmp_path / "train.py"),), None, str(python)),
         )
+
+
+def test_a_search_that_is_stopped_promises_nothing(checkout: Project, tmp_path: Path) -> None:
+    """A search keeps no records."""
+    python = tmp_path / "python"
+    python.write_text(f"#!{sys.executable}\nimport sys\nsys.exit({ExitCode.INTERRUPTED})\n")
+    python.chmod(0o755)
+    (tmp_path / "train.py").write_text("")
+    request = locate.LocateRequest((str(tmp_path / "train.py"),), None, str(python))
+    with pytest.raises(InterruptedRunError) as error:
+        locate.locate(checkout, load_matrix(checkout.matrix), request)
+    assert error.value.advice == "Nothing is kept of a search; running again begins anew."
 
 
 @pytest.mark.parametrize(("text", "name", "example"), [
