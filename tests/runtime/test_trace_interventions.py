@@ -14,6 +14,7 @@ import signal
 import sqlite3
 import subprocess
 import sys
+import tempfile
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -888,6 +889,21 @@ print(number)
     assert (code, places_of(output)) == (1, [("files", "main.py", 3)])
     assert output["causes"][0]["places"][0]["path"] == str(path)
     assert (path.read_bytes() if path.exists() else None) == content, "the search changed the user's file"
+
+
+def test_a_file_in_the_folder_for_temporary_ones(tmp_path: Path) -> None:
+    text = """
+import os, tempfile
+path = os.path.join(tempfile.gettempdir(), "count-of-a-test")
+count = int(open(path).read()) if os.path.exists(path) else 0
+open(path, "w").write(str(count + 1))
+print(count)
+"""
+    code, output = located(write_program(tmp_path, main=text))
+    assert (code, places_of(output)) == (1, [("files", "main.py", 3)])
+    path = Path(tempfile.gettempdir(), "count-of-a-test")
+    assert output["causes"][0]["places"][0]["path"] == str(path)
+    assert not path.exists()
 
 
 def test_a_file_of_h5py_outside_the_folder(tmp_path: Path) -> None:

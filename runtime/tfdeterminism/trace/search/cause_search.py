@@ -80,7 +80,7 @@ class CauseSearch(object):
             if run.failed:
                 raise run.failed
             self._copy.learn_outside(run.ledger)
-            run.files = self._copy.changed()
+            run.files = self._copy.carried()
             if turn == 0:
                 self._print_duration(run.seconds)
             self.baseline.append(run)

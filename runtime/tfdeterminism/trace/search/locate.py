@@ -117,8 +117,9 @@ class Locate(object):
         return interventions
 
     def _runner(self, copy):
-        program, cwd = (self._program, None) if copy is None else (copy.program, copy.cwd)
-        return ProgramRunner(program, self._folder, cwd, self._steps)
+        if copy is None:
+            return ProgramRunner(self._program, self._folder, steps=self._steps)
+        return ProgramRunner(copy.program, self._folder, copy.cwd, self._steps, copy.temporary)
 
     def _with_traces(self, interventions):
         if interventions.verdict == SAME and interventions.compared == WEIGHTS and not self._schedules:

@@ -5,6 +5,7 @@ import hashlib
 import io
 import os
 import shutil
+import tempfile
 
 from ..interpose.kinds.files import kept_path
 
@@ -55,8 +56,8 @@ class ProgramCopy(object):
         return os.path.relpath(path, self.work) if path.startswith(self.work + os.sep) else path
 
     def out_of_copy(self, text):
-        """Return a text in which paths of the copy are replaced by those of the user's folder."""
-        return text.replace(self.work, self.root)
+        """Return a text in which paths of the copy and of its TMPDIR are replaced by the user's."""
+        return text.replace(self.work, self.root).replace(self.temporary, tempfile.gettempdir())
 
     def restore(self):
         """Restore all files to their state before the first run."""
@@ -82,7 +83,8 @@ class ProgramCopy(object):
             if path in self._kept_files:
                 shutil.copy2(self._kept_files[path], path)
                 continue
-            if os.path.lexists(path) and (is_original or path in self.outside or not name.startswith(os.pardir)):
+            is_ours = is_original or not name.startswith(os.pardir) or path.startswith(self.temporary + os.sep)
+            if os.path.lexists(path) and (is_ours or path in self.outside):
                 os.remove(path)
             if is_original:
                 folder = os.path.dirname(path)
@@ -104,6 +106,11 @@ class ProgramCopy(object):
             if os.path.isfile(path) and not filecmp.cmp(path, kept_file, shallow=False)
         )
         return {path: _digest(path) for path in paths}
+
+    def carried(self):
+        """Return {path: digest} of the files that runs created or changed, and of those that they left in TMPDIR."""
+        in_temporary = [os.path.join(folder, name) for folder, _, names in os.walk(self.temporary) for name in names]
+        return dict(self.changed(), **{path: _digest(path) for path in in_temporary if os.path.isfile(path)})
 
     def learn_outside(self, rows):
         """Note the files that a run wrote outside the folder. rows: LedgerRows of a run without pins."""

@@ -38,13 +38,14 @@ class ProgramRunner(object):
     """The runner of the user's program.
 
     program: its argv; folder: for its output; cwd: its working directory, None for the current one; steps: training
-    steps after which each run is ended, None for no limit. fallback_calls: calls of vendor libraries that the virtual
-    GPU computed on the CPU.
+    steps after which each run is ended, None for no limit; temporary: TMPDIR of the runs, None for the user's.
+    fallback_calls: calls of vendor libraries that the virtual GPU computed on the CPU.
     """
 
-    def __init__(self, program, folder, cwd=None, steps=None):
+    def __init__(self, program, folder, cwd=None, steps=None, temporary=None):
         self.steps = steps
         self._extra_environment = {} if steps is None else {variables.STOP_AFTER: str(steps)}
+        self._extra_environment.update({} if temporary is None else {"TMPDIR": temporary})
         self.fallback_calls = set()
         self._program, self._cwd = program, cwd
         self._log = os.path.join(folder, "output.txt")
