@@ -43,9 +43,10 @@ def style(session: nox.Session) -> None:
 
 @nox.session(tags=["static"])
 def types(session: nox.Session) -> None:
-    """Mypy: strict on the host, type comments in what runs in environments."""
+    """Mypy: strict on the host, type comments in what runs in environments; of tests of the host, that names exist."""
     session.run("mypy")
-    session.run("mypy", "--config-file", "runtime/pyproject.toml")
+    for config in ("runtime/pyproject.toml", "tests/mypy.ini"):
+        session.run("mypy", "--config-file", config)
 
 
 @nox.session(tags=["static"])

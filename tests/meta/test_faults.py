@@ -5,7 +5,7 @@ import os
 import pytest
 
 # source of a fault in the shared run: fields of its record
-DIFFERS = {
+DIFFERS: dict[str, dict] = {
     "noise-once": {"differed": 1, "first_differing": {"relaunch": 0, "repeat": 36}},
     "one-bit": {"differed": 50, "max_ulp": 1},
     "negative-zero": {"max_ulp": 0, "max_absolute": 0.0},

@@ -24,7 +24,7 @@ SOURCES = [
     "clean-after-all",
 ]
 CELLS = [*SOURCES, ("clean", "TEOD", "deterministic"), ("unseeded", "TEOD", None)]
-EnvironmentRun = namedtuple("Found", "environment run")
+EnvironmentRun = namedtuple("EnvironmentRun", "environment run")
 
 
 @pytest.fixture(scope="module", params=["tf2.21", "tf1.14"])

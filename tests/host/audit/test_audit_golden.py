@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 from library_builders import DATA, library
@@ -29,7 +30,7 @@ def stored_form(fatbin: Path, folder: Path) -> dict[str, dict[str, list[object]]
 
 @pytest.mark.parametrize("name", ["tf1.14", "tf2.21"])
 def test_findings_in_real_kernels_equal_the_stored_ones(name: str, tmp_path: Path) -> None:
-    audited = {"scanner": SCANNER, "kernels": stored_form(GOLDEN / f"{name}.fatbin", tmp_path)}
+    audited: dict[str, Any] = {"scanner": SCANNER, "kernels": stored_form(GOLDEN / f"{name}.fatbin", tmp_path)}
     path = GOLDEN / f"{name}.json"
     if os.environ.get("TFDET_WRITE_GOLDEN"):
         path.write_text(json.dumps(audited, indent=1, sort_keys=True) + "\n", "utf-8")

@@ -168,10 +168,10 @@ def test_reading_continues_after_a_container_with_a_false_length(scan_bytes) -> 
 
 
 def test_elements_have_the_offsets_of_their_payloads() -> None:
-    data = memoryview(tensorflow_like_library())
-    start = data.obj.find(fatbins.MAGIC_BYTES)
+    content = tensorflow_like_library()
+    data, start = memoryview(content), content.find(fatbins.MAGIC_BYTES)
     faults: list[object] = []
-    elements = list(fatbins.iter_elements(data, start, data.obj.rfind(b"\0.nv_fatbin") - start, faults.append))
+    elements = list(fatbins.iter_elements(data, start, content.rfind(b"\0.nv_fatbin") - start, faults.append))
     assert not faults and [(e.kind, e.arch, e.compression) for e in elements] == [
         ("ptx", 70, "lz4"), ("elf", 70, "none"), ("elf", 80, "lz4"), ("elf", 90, "zstd")]  # fmt: skip
     stored = elements[1]

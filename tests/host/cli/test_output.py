@@ -12,6 +12,7 @@ import typer
 from rich.console import Console
 from syrupy.assertion import SnapshotAssertion
 from terminals import in_a_pipe, on_a_terminal
+from typer.core import TyperOption
 
 from tfdet.base.paths import Project
 from tfdet.cli.main import app
@@ -58,7 +59,7 @@ def test_each_option_that_takes_a_value_tells_its_default() -> None:
         without += [
             (command.name, option.opts)
             for option in command.params
-            if option.param_type_name == "option" and not option.is_flag and not option.required
+            if isinstance(option, TyperOption) and not option.is_flag and not option.required
             if option.default in (None, "", ()) and "default: " not in (option.help or "")
         ]
     assert without == []

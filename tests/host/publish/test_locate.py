@@ -146,8 +146,12 @@ print(json.dumps({{"result": "same", "first_step": None, "culprits": [], "notes"
     monkeypatch.setattr(locate.vgpu, "library_folder", lambda project: tmp_path)
     environ = {**os.environ, "LD_LIBRARY_PATH": str(tmp_path)}
     calls = []
-    monkeypatch.setattr(locate.vgpu, "environ", lambda library, schedule, cpu_fallbacks: (
-        calls.append(cpu_fallbacks) or {**environ, "VGPU_SCHEDULE": schedule}))  # fmt: skip
+
+    def record_call(library: Path, schedule: str, cpu_fallbacks: bool) -> dict[str, str]:
+        calls.append(cpu_fallbacks)
+        return {**environ, "VGPU_SCHEDULE": schedule}
+
+    monkeypatch.setattr(locate.vgpu, "environ", record_call)
     matrix = load_matrix(checkout.matrix)
     request = locate.parse_request(matrix, ["program"], str(python), "vgpu", 5, cpu_fallbacks=True)
     folder, schedule, words = locate.locate(checkout, matrix, request).notes

@@ -44,8 +44,8 @@ class Facts:
                     unplaced.add(code)
                 if record.get("ranks"):
                     ranked.add(code)
-        tables = (_tables(matrix / name) for name in ("environments", "sources", "solutions"))
-        return cls(*tables, cases, unplaced, ranked)
+        environments, sources, solutions = (_tables(matrix / name) for name in ("environments", "sources", "solutions"))
+        return cls(environments, sources, solutions, cases, unplaced, ranked)
 
 
 def _tables(folder: Path) -> dict[str, Content]:

@@ -6,6 +6,7 @@ import json
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -57,7 +58,7 @@ def test_every_case_has_its_source(checkout: Project) -> None:
 
 def test_a_case_without_a_source_file_is_refused() -> None:
     """The hash covers the text of the case's file."""
-    typed = {"case": case, "__name__": "typed"}
+    typed: dict[str, Any] = {"case": case, "__name__": "typed"}
     exec('@case("some-source", unplaced="why")\ndef one(make): pass', typed)
     with pytest.raises(ValueError, match="one: write @case"):
         list(typed["one"].cases(["eager"]))
