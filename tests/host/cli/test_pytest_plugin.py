@@ -191,9 +191,9 @@ def test_a_proved_case_passes(tmp_path: Path) -> None:
     assert "steady under none: schedule-independent, 0 of 1 runs differed" in output
 
 
-def test_the_guides_table_lists_the_options_and_defaults(text: Path) -> None:
+def test_the_guides_table_lists_the_options_and_defaults(module_path: Path) -> None:
     documented = dict(re.findall(r"^\| `--(tfdet-[a-z]+) ?([^`]*)`", GUIDE, re.M))
-    helped = run_session(text.parent, "--help").stdout
+    helped = run_session(module_path.parent, "--help").stdout
     assert set(documented) == set(re.findall(r"--(tfdet-[a-z]+)", helped))
     for name in ("device", "repeats", "processes"):
         assert f"(default: {documented[f'tfdet-{name}']})" in helped[helped.index(f"--tfdet-{name}") :][:200]
