@@ -156,11 +156,14 @@ def crop(request):
             lambda g, b, i: _to_image(g, boxes, box_indices, request["shape"], name))
 
 
-def _pixels(boxes, height, width, size):
-    """Yield (box, row, column of its crop, position in the image) of every pixel inside the image."""
+def _pixels(boxes, height, width, size, along):
+    """Yield (box, row, column of its crop, position in the image) of every pixel inside the image.
+
+    along: the function that gives the positions of a crop's rows.
+    """
     for box, (top, left, bottom, right) in enumerate(boxes):
-        for row, y in enumerate(_along(top, bottom, height, size[0])):
-            for column, x in enumerate(_along(left, right, width, size[1])):
+        for row, y in enumerate(along(top, bottom, height, size[0])):
+            for column, x in enumerate(along(left, right, width, size[1])):
                 if 0 <= y <= height - 1 and 0 <= x <= width - 1:
                     yield box, row, column, y, x
 
@@ -173,9 +176,17 @@ def _along(first, last, old, new):
     return [first * extent + np.float32(n) * ((last - first) * extent / np.float32(new - 1)) for n in range(new)]
 
 
+def _along_boxes(first, last, old, new):
+    """Return the positions as the gradient of the boxes has them: it divides the extents first."""
+    if new == 1:
+        return _along(first, last, old, new)
+    extent = np.float32(old - 1)
+    return [first * extent + np.float32(n) * ((last - first) * (extent / np.float32(new - 1))) for n in range(new)]
+
+
 def _to_image(grads, boxes, box_indices, shape, name):
     out = np.zeros(shape)
-    for box, row, column, y, x in _pixels(boxes, shape[1], shape[2], grads.shape[1:3]):
+    for box, row, column, y, x in _pixels(boxes, shape[1], shape[2], grads.shape[1:3], _along):
         image, up = out[box_indices[box]], grads[box, row, column]
         if name == "nearest":
             image[int(np.floor(y + np.float32(0.5))), int(np.floor(x + np.float32(0.5)))] += up
@@ -189,7 +200,7 @@ def _to_image(grads, boxes, box_indices, shape, name):
 def _to_boxes(grads, images, boxes, box_indices):
     """Return the gradient to the boxes: the image's slope at a pixel times how far each edge moves the pixel."""
     out, (_, height, width, _), size = np.zeros((len(boxes), 4)), images.shape, grads.shape[1:3]
-    for box, row, column, y, x in _pixels(boxes, height, width, size):
+    for box, row, column, y, x in _pixels(boxes, height, width, size, _along_boxes):
         (above, below), (left, right) = [(int(np.floor(n)), int(np.ceil(n))) for n in (y, x)]
         corners, up = images[box_indices[box]], grads[box, row, column]
         y_share, x_share = float(y % 1), float(x % 1)
