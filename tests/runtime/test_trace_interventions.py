@@ -16,6 +16,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -108,21 +109,20 @@ class Runner:
 
 
 @pytest.fixture
-def runner(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+def runner(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     def make(text: str, **modules: str) -> Runner:
         monkeypatch.chdir(write_program(tmp_path, main=text, **modules))
         monkeypatch.delenv("PYTHONHASHSEED", raising=False)
         monkeypatch.setenv("PYTHONPATH", str(ROOT / "runtime"))
-        sandbox = tmp_path / "sandbox"
-        sandbox.mkdir()
-        copy = ProgramCopy(["main.py"], str(sandbox))
+        copy = ProgramCopy(["main.py"], sandbox)
         quiet = Progress(1, out=io.StringIO())
         return Runner(
-            InterposedRuns(ProgramRunner(copy.program, str(sandbox), copy.cwd), copy, str(sandbox), Schedules(), quiet),
-            copy,
+            InterposedRuns(ProgramRunner(copy.program, sandbox, copy.cwd), copy, sandbox, Schedules(), quiet), copy
         )
 
-    return make
+    # It has the runs' TMPDIR, in which a manager of processes makes a socket: its path has at most 107 characters.
+    with tempfile.TemporaryDirectory() as sandbox:
+        yield make
 
 
 @pytest.mark.parametrize("kind", PROGRAMS)
