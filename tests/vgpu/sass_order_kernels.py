@@ -12,7 +12,17 @@ from test_order import NEIGHBOR, OWN, OWN_SHARED, P0
 from virtual_device import SCRATCH
 
 TEXT = Path(__file__).with_name("kernels") / "order.ptx"
-HEAD = ".version 8.0\n.target sm_80\n.address_size 64\n.shared .align 8 .b8 word[1024];\n"
+HEAD = """.version 8.0
+.target sm_80
+.address_size 64
+.shared .align 8 .b8 word[1024];
+.func store_some(.param .b64 to, .param .b32 count) {
+.reg .b64 %l<2>; .reg .b32 %r<2>; .reg .pred %p;
+ld.param.u64 %l0, [to]; ld.param.u32 %r0, [count]; st.volatile.global.u32 [%l0+512], %r0;
+setp.eq.u32 %p, %r0, 0; @%p ret; sub.u32 %r0, %r0, 1; call store_some, (%l0, %r0);
+st.volatile.global.u32 [%l0+512], %r0;
+}
+"""
 # What machine code cannot hold here: barriers of some threads, and the number of the multiprocessor.
 NOT_DECODED = {"a barrier of some", "a barrier at which some arrive", "a multiprocessor"}
 NOT_RECOGNIZED = {"a maximum of floats"}  # its loop of compare-and-swap is known in PTX alone
@@ -37,6 +47,7 @@ VOTES = f"""{OWN} mov.u32 %r4, 0; mov.u32 %r3, %t; setp.ge.u32 %p1, %t, 20; vote
 @%p1 bra END; NEXT: and.b32 %r1, %r3, 5; setp.eq.u32 %p2, %r1, 4; vote.sync.ballot.b32 %r1, %p2, %r2; INSIDE
 popc.b32 %r1, %r1; add.u32 %r4, %r4, %r1; add.u32 %r3, %r3, 16; setp.lt.u32 %p2, %r3, 80;
 vote.sync.ballot.b32 %r2, %p2, %r2; @%p2 bra NEXT; END: bar.warp.sync -1; st.global.u32 [%l1], %r4;"""
+DIVISION = "cvt.rn.f32.u32 %r5, %r1; cvt.rn.f32.u32 %r6, %t; div.rn.f32 %r5, %r5, %r6; cvt.rzi.u32.f32 %r1, %r5;"
 LEADER = "setp.ne.u32 %p1, %t, 0; @%p1 exit; st.global.u32 [%l1], %r1;"
 # name: body, grid, block, the rule; beside the kernels of test_order.py
 INDEPENDENT = {
@@ -50,6 +61,8 @@ INDEPENDENT = {
         f"{EIGHT} setp.eq.u32 %p1, %t, 0; @%p1 st.global.u32 [%l1], %r1;", 2, 8, None),
     "an unspecified branch around arithmetic": (
         f"{EIGHT} setp.gt.u32 %p2, %r1, 9; @%p2 bra END; {ARITHMETIC} END: {LEADER}", 2, 8, None),
+    "an unspecified branch around a division": (  # rare divisions are done by a subroutine
+        f"{EIGHT} setp.gt.u32 %p2, %r1, 9; @%p2 bra END; {DIVISION} END: {LEADER}", 2, 8, None),
     "an unspecified value that is overwritten": (
         f"{EIGHT} setp.ne.u32 %p1, %t, 0; @%p1 mov.u32 %r1, %t; st.global.u32 [%l1], %r1;", 2, 8, None),
     "a sum of doubles of eight lanes": (
@@ -102,6 +115,12 @@ DEPENDENT = {
         2, 8, "inactive_lane"),
     "a result of an unspecified branch": (
         f"{EIGHT} setp.gt.u32 %p2, %r1, 9; mov.u32 %r1, 5; @%p2 bra END; {ARITHMETIC} END: st.global.u32 [%l1], %r1;",
+        2, 8, "inactive_lane"),
+    "a quotient of an unspecified branch": (
+        f"{EIGHT} setp.gt.u32 %p2, %r1, 9; mov.u32 %r1, 5; @%p2 bra END; {DIVISION} END: st.global.u32 [%l1], %r1;",
+        2, 8, "inactive_lane"),
+    "an unspecified branch around a call that stores": (
+        f"{EIGHT} setp.gt.u32 %p2, %r1, 9; @%p2 bra END; call store_some, (%l1, %t); {ARITHMETIC} END: {LEADER}",
         2, 8, "inactive_lane"),
     "what an unspecified branch assigns": (
         f"{EIGHT} setp.gt.u32 %p2, %r1, 1000; mov.u32 %r2, 5; @%p2 bra END; mad.lo.u32 %r2, %t, %t, 1;"

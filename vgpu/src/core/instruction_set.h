@@ -32,7 +32,7 @@ enum class InstructionKind : uint8_t {
   Plain,  // execute
   Load,  // execute; it reads memory that other threads may write
   SchedulingPoint,  // execute; other threads may see its effect, so the schedule may run another warp before it
-  Branch,  // imm: the target
+  Branch,  // imm: the target; variant: a BranchRole
   IndexedBranch,  // a: the index; imm: number of the branch table
   Call,  // imm: number of the call site; a: the function's address, if the site has no callee
   Return,
@@ -45,10 +45,14 @@ enum class InstructionKind : uint8_t {
   WarpSync,  // execute, as soon as all lanes in the mask b have arrived
   ConditionalBranch,  // imm: the target; c: a second predicate besides the guard, which is inverted if e is set
   ConditionalExit,  // c and e as for ConditionalBranch
-  ComputedBranch,  // the target is (a + imm) / e; a: a 32-bit register; e: bytes of an instruction
+  ComputedBranch,  // the target is (a + imm) / e; a: a 32-bit register; e: bytes of an instruction; variant: a BranchRole
   DivergenceBranch,  // imm: the target; a: a mask of lanes, which is inverted if e is set; variant: a DivergenceTest
   LeaveWarpSync,  // execute, which removes lanes from the sets that others wait for at a WarpSync
 };
+
+// Of a Branch or ComputedBranch, as its variant: whether it calls a subroutine of the same function, or returns from one to the
+// instruction behind the call.
+enum BranchRole : uint8_t { kJump, kSubroutineCall, kSubroutineReturn };
 
 enum DivergenceTest : uint8_t { kIfDiverged, kIfConverged };
 

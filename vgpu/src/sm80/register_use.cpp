@@ -16,10 +16,12 @@ bool ends_with(std::string_view text, std::string_view end) {
   return text.size() >= end.size() && text.substr(text.size() - end.size()) == end;
 }
 
-// Instructions that write uniform registers, which RegisterUse does not name, are Other.
+// Instructions that write uniform registers, which RegisterUse does not name, are Other.  BSSY names only a convergence barrier,
+// which holds no lane's value.
 ValueFlow flow_of(const Decoded& d) {
   if (is_named(d, "SHFL")) return ValueFlow::Shuffle;
-  return d.row->layout == Layout::Alu || is_named(d, "PLOP3.LUT") ? ValueFlow::Lanewise : ValueFlow::Other;
+  const bool is_lanewise = d.row->layout == Layout::Alu || is_named(d, "PLOP3.LUT") || is_named(d, "BSSY");
+  return is_lanewise ? ValueFlow::Lanewise : ValueFlow::Other;
 }
 
 uint32_t registers_of_type(std::string_view type) { return ends_with(type, "64") ? 2 : 1; }

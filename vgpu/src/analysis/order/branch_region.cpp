@@ -16,30 +16,59 @@ bool is_branch(const Instruction& i) {
 // A convergence barrier reconverges lanes, and does nothing else.
 bool reconverges(const Instruction& i) { return i.kind == InstructionKind::WarpSync && i.execute; }
 
-// Collects the members of the region of the branch at `branch`, and its end.  Returns false if it is not such a region.
-bool collect(const DecodedFunction& function, uint32_t branch, std::set<uint32_t>& members, uint32_t& end) {
-  std::vector<uint32_t> remaining = {branch + 1, static_cast<uint32_t>(function.code[branch].imm)};
-  if (remaining.back() <= branch) return false;
-  end = 0;
-  while (!remaining.empty()) {
-    const uint32_t index = remaining.back();
-    const Instruction& i = function.code[index];
-    remaining.pop_back();
-    if (reconverges(i)) {
-      if (end && end != index) return false;
-      end = index;
-      continue;
-    }
-    if (!members.insert(index).second) continue;
-    const bool computes = i.kind == InstructionKind::Plain && function.flows.flow(index) == ValueFlow::Lanewise;
-    if (members.size() > kMaxMembers || (!computes && !is_branch(i))) return false;
-    if (computes || i.guard >= 0) remaining.push_back(index + 1);
-    if (!is_branch(i)) continue;
-    remaining.push_back(static_cast<uint32_t>(i.imm));
-    if (remaining.back() <= index) return false;  // a loop, which may not end
+// Collects the members of the region of a branch by a walk over all paths behind it.
+class Walk {
+ public:
+  Walk(const DecodedFunction& function, uint32_t branch) : function_(function) {
+    remaining_ = {branch + 1, static_cast<uint32_t>(function.code[branch].imm)};
+    is_region_ = remaining_.back() > branch;
   }
-  return end != 0;
-}
+
+  // Returns false if it is not such a region.
+  bool run() {
+    while (is_region_ && !remaining_.empty()) {
+      const uint32_t index = remaining_.back();
+      remaining_.pop_back();
+      visit(index, function_.code[index]);
+    }
+    return is_region_ && end_ && !is_set_inside(function_.code[end_].b);
+  }
+  const std::set<uint32_t>& members() const { return members_; }
+  uint32_t end() const { return end_; }
+
+ private:
+  void visit(uint32_t index, const Instruction& i) {
+    if (reconverges(i) && !is_set_inside(i.b)) {
+      is_region_ = !end_ || end_ == index;
+      end_ = index;
+      return;
+    }
+    if (!members_.insert(index).second) return;
+    const bool computes = i.kind == InstructionKind::Plain && function_.flows.flow(index) == ValueFlow::Lanewise;
+    const bool is_call = i.kind == InstructionKind::Branch && i.variant == kSubroutineCall,
+               is_return = i.kind == InstructionKind::ComputedBranch && i.variant == kSubroutineReturn;
+    is_region_ = members_.size() <= kMaxMembers && (computes || reconverges(i) || is_branch(i) || is_return);
+    // A subroutine returns to the instruction behind its call, so that no path goes on from the return itself.
+    if (computes || reconverges(i) || i.guard >= 0 || is_call) remaining_.push_back(index + 1);
+    if (!is_branch(i)) return;
+    remaining_.push_back(static_cast<uint32_t>(i.imm));
+    if (remaining_.back() <= index) is_region_ = false;  // a loop, which may not end
+  }
+
+  // Whether an instruction of the region sets this convergence barrier: then lanes of one path reconverge there.
+  bool is_set_inside(uint32_t barrier) const {
+    return std::any_of(members_.begin(), members_.end(), [&](uint32_t member) {
+      const Instruction& i = function_.code[member];
+      return i.kind == InstructionKind::Plain && i.d == barrier;
+    });
+  }
+
+  const DecodedFunction& function_;
+  std::vector<uint32_t> remaining_;
+  std::set<uint32_t> members_;
+  uint32_t end_ = 0;
+  bool is_region_ = true;
+};
 
 }  // namespace
 
@@ -48,12 +77,15 @@ bool BranchRegion::contains(uint32_t index) const { return std::binary_search(me
 const BranchRegion* BranchRegions::region_of(const DecodedFunction& function, uint32_t index) {
   const auto [entry, is_new] = regions_.try_emplace(&function.code[index]);
   Entry& found = entry->second;
-  std::set<uint32_t> members;
-  if (is_new && collect(function, index, members, found.region.end)) {
+  if (!is_new) return found.exists ? &found.region : nullptr;
+  Walk walk(function, index);
+  if (walk.run()) {
     found.exists = true;
-    found.region.members.assign(members.begin(), members.end());
+    found.region.end = walk.end();
+    found.region.members.assign(walk.members().begin(), walk.members().end());
     std::set<uint32_t> writes;
-    for (uint32_t member : members) function.flows.for_each_write(member, [&](uint32_t offset) { writes.insert(offset); });
+    for (uint32_t member : walk.members())
+      function.flows.for_each_write(member, [&](uint32_t offset) { writes.insert(offset); });
     found.region.writes.assign(writes.begin(), writes.end());
   }
   return found.exists ? &found.region : nullptr;

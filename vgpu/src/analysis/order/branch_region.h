@@ -1,4 +1,5 @@
-// The instructions between a branch and the point where its lanes reconverge, if they compute in registers alone.
+// The instructions between a branch and the point where its lanes reconverge, if they compute in registers alone: subroutines that
+// they call, and inner branches whose lanes reconverge before, included.
 #pragma once
 #include <cstdint>
 #include <map>

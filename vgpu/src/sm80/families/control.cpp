@@ -64,6 +64,7 @@ bool add_condition(FunctionDecoder& d, const Decoded& c, Instruction& i, Instruc
 
 bool select_branch(FunctionDecoder& d, const Decoded& c, Instruction& i) {
   i.kind = InstructionKind::Branch, i.imm = d.index_of(c.target);
+  if (c.row->mnemonic == "CALL.REL.NOINC") i.variant = kSubroutineCall;
   if (c.row->mnemonic != "BRA") return true;
   if (c.has("DIV") || c.has("CONV")) {
     i.kind = InstructionKind::DivergenceBranch, i.variant = c.has("CONV") ? kIfConverged : kIfDiverged;
@@ -75,6 +76,7 @@ bool select_branch(FunctionDecoder& d, const Decoded& c, Instruction& i) {
 
 bool select_computed_branch(FunctionDecoder& d, const Decoded& c, Instruction& i) {
   i.kind = InstructionKind::ComputedBranch;
+  if (c.row->mnemonic == "RET.REL.NODEC") i.variant = kSubroutineReturn;
   i.a = c.row->mnemonic == "BRXU" ? d.read_uniform(c.bits(24, 6)) : d.read_register(c.bits(24, 8));
   i.imm = c.target, i.e = kEncodingBytes;
   return true;
