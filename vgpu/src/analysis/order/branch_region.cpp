@@ -34,7 +34,6 @@ class Walk {
     return is_region_ && end_ && !is_set_inside(function_.code[end_].b);
   }
   const std::set<uint32_t>& members() const { return members_; }
-  uint32_t end() const { return end_; }
 
  private:
   void visit(uint32_t index, const Instruction& i) {
@@ -66,7 +65,7 @@ class Walk {
   const DecodedFunction& function_;
   std::vector<uint32_t> remaining_;
   std::set<uint32_t> members_;
-  uint32_t end_ = 0;
+  uint32_t end_ = 0;  // index of the instruction at which all paths meet, and where the lanes reconverge; 0: not reached
   bool is_region_ = true;
 };
 
@@ -81,7 +80,6 @@ const BranchRegion* BranchRegions::region_of(const DecodedFunction& function, ui
   Walk walk(function, index);
   if (walk.run()) {
     found.exists = true;
-    found.region.end = walk.end();
     found.region.members.assign(walk.members().begin(), walk.members().end());
     std::set<uint32_t> writes;
     for (uint32_t member : walk.members())

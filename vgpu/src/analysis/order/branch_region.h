@@ -10,7 +10,6 @@
 namespace vgpu {
 
 struct BranchRegion {
-  uint32_t end = 0;  // index of the instruction at which all paths meet, and where the lanes reconverge
   std::vector<uint32_t> members;  // indices, in ascending order
   std::vector<uint32_t> writes;  // registers that members write
 
