@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, get_args
 
 import pytest
-from records import STACK
+from records import STACK, proof_of
 from signers import Signer, write_attestations
 from test_status import run_tfdet
 
@@ -168,16 +168,7 @@ def test_without_a_control_only_a_difference_disagrees(
     assert (done.returncode == ExitCode.CONTRADICTED) is conflicts
 
 
-PROOF = {
-    "axes": ["schedule"],
-    "holds_for": "input",
-    "host": [],
-    "kernels": [{"name": "k", "launches": 1, "proved": 1, "rules": [], "reasons": []}],
-    "observed": ["serial"],
-}
-
-
-@pytest.mark.parametrize("proof", [None, PROOF], ids=["equal", "proved"])
+@pytest.mark.parametrize("proof", [None, proof_of(proved=True)], ids=["equal", "proved"])
 def test_a_gpu_record_of_other_cases_contradicts_no_emulation(
     copy: Project, record_line: Callable[..., bytes], proof: Mapping[str, Any] | None
 ) -> None:
