@@ -58,7 +58,7 @@ def test_enable_determinism_sets_and_restores_pytorchs_state(torch_python: Path,
     assert output["first"] == output["second"]
     assert (output["refused_before"], output["refused_after"]) == ("", "")
     assert output["refused"] == "put_ does not have a deterministic imple"
-    assert output["empty"], "uninitialised memory is filled"
+    assert output["empty"], "uninitialized memory is filled"
     assert output["done"][0] == "set environment variable CUBLAS_WORKSPACE_CONFIG=:4096:8"
     assert sorted(output["order"]) == list(range(8))
     assert any(line.startswith("put: raises an error") for line in output["remaining"])

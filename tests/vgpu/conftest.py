@@ -5,9 +5,9 @@ import subprocess
 
 import numpy as np
 import pytest
-from closed_library import Library
 from fuzzing.ptxas_oracle import PTXAS
 from texturing import Arrays
+from vendor_library import Library
 from virtual_device import Device, build, kernel
 
 

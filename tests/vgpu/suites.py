@@ -117,5 +117,5 @@ def summary(results: Results) -> str:
     launching = sum(result.how == "passed" and result.launches > 0 for result in results.values())
     return (
         f"{counts['passed']} of {count} passed ({100 * counts['passed'] / max(count, 1):.1f} %; {launching} of them "
-        f"ran kernels of it); besides, {counts['skipped']} skip themselves, {counts['closed']} need a closed library"
+        f"ran kernels of it); besides, {counts['skipped']} skip themselves, {counts['closed']} need a vendor library"
     )

@@ -5,7 +5,7 @@ import itertools
 
 import numpy as np
 import pytest
-from closed_library import BLAS, tolerance
+from vendor_library import BLAS, tolerance
 
 OPERATIONS = [lambda a: a, lambda a: a.T, lambda a: a.conj().T]
 TYPES = list(BLAS)
@@ -19,9 +19,9 @@ def numbers(random, shape, dtype):
     return values.astype(dtype)
 
 
-def columns(values, step):
+def column_major(values, leading_dimension):
     """Return a matrix as column-major memory, with NaN (or 7) in the padding of each column."""
-    memory = np.full((values.shape[1], step), np.nan if values.dtype.kind in "fc" else 7, values.dtype)
+    memory = np.full((values.shape[1], leading_dimension), np.nan if values.dtype.kind in "fc" else 7, values.dtype)
     memory[:, : values.shape[0]] = values.T
     return memory
 
@@ -40,7 +40,8 @@ class Problem:
         self.m, self.n, self.k = (int(size) for size in random.integers(1, 45, 3))
         shape_a, shape_b = (self.m, self.k), (self.k, self.n)
         shapes = [shape_a[::-1] if op_a else shape_a, shape_b[::-1] if op_b else shape_b, (self.m, self.n)]
-        self.steps = [shape[0] + int(random.integers(0, 3)) for shape in shapes]
+        self.leading_dimensions = [shape[0] + int(random.integers(0, 3)) for shape in shapes]
+        self.lda, self.ldb, self.ldc = self.leading_dimensions
         self.matrices = [[numbers(random, shape, dtype) for shape in shapes] for _ in range(count)]
         self.alpha = 1.5
         self.beta = [0.0, 1.0, -0.5][seed % 3] if beta is None else beta
@@ -50,7 +51,9 @@ class Problem:
 
     def to_memory(self, operand):
         """Return an operand (0: A, 1: B, 2: C) of all products as it lies in memory."""
-        return np.stack([columns(operands[operand], self.steps[operand]) for operands in self.matrices])
+        return np.stack(
+            [column_major(operands[operand], self.leading_dimensions[operand]) for operands in self.matrices]
+        )
 
     def expected(self):
         """Yield the expected product of each batch entry."""
@@ -78,8 +81,8 @@ def test_gemm(library, dtype, op_a, op_b):
         p = Problem(seed, dtype, op_a, op_b)
         a, b, c = (library.put(p.to_memory(operand)) for operand in range(3))
         alpha, beta = library.scalar(p.alpha, dtype), library.scalar(p.beta, dtype)
-        library.call(name, None, op_a, op_b, p.m, p.n, p.k, alpha, a, p.steps[0], b, p.steps[1], beta, c, p.steps[2])
-        p.check(library.get(c, (1, p.n, p.steps[2]), dtype))
+        library.call(name, None, op_a, op_b, p.m, p.n, p.k, alpha, a, p.lda, b, p.ldb, beta, c, p.ldc)
+        p.check(library.get(c, (1, p.n, p.ldc), dtype))
     assert name in library.fallback_calls()
 
 
@@ -88,27 +91,27 @@ def test_gemm(library, dtype, op_a, op_b):
 def test_batched_gemm(library, dtype, count):
     letter, _ = BLAS[dtype]
     p = Problem(count, dtype, 1, 0, count=count)
-    shape = (count, p.n, p.steps[2])
+    shape = (count, p.n, p.ldc)
     strides = [ctypes.c_int64(p.to_memory(operand)[0].size) for operand in range(3)]
     a, b, c = (library.put(p.to_memory(operand)) for operand in range(3))
     alpha, beta = library.scalar(p.alpha, dtype), library.scalar(p.beta, dtype)
     head = (None, 1, 0, p.m, p.n, p.k, alpha)
     library.call(
-        f"cublas{letter}gemmStridedBatched", *head, a, p.steps[0], strides[0], b, p.steps[1], strides[1], beta, c,
-        p.steps[2], strides[2], count,
+        f"cublas{letter}gemmStridedBatched", *head, a, p.lda, strides[0], b, p.ldb, strides[1], beta, c,
+        p.ldc, strides[2], count,
     )  # fmt: skip
     p.check(library.get(c, shape, dtype))
     lists = [[library.put(matrix) for matrix in p.to_memory(operand)] for operand in range(3)]
     a, b, c = (library.pointers(addresses) for addresses in lists)
     library.call(
-        f"cublas{letter}gemmBatched", *head, a, p.steps[0], b, p.steps[1], beta, c, p.steps[2], count
+        f"cublas{letter}gemmBatched", *head, a, p.lda, b, p.ldb, beta, c, p.ldc, count
     )  # fmt: skip
     p.check(np.stack([library.get(address, shape[1:], dtype) for address in lists[2]]))
 
 
-# The type of alpha, beta and the sums, as CUDA 10 and CUDA 11 name it.
+# The type of alpha, beta and the sums; its number as a cudaDataType (CUDA 10) or a cublasComputeType_t (CUDA 11).
 @pytest.mark.parametrize(
-    ("dtype", "sums", "named"),
+    ("dtype", "scalar_type", "compute_type"),
     [
         ("float32", "float32", 0),
         ("float32", "float32", 68),
@@ -121,29 +124,29 @@ def test_batched_gemm(library, dtype, count):
         ("complex128", "complex128", 5),
     ],
 )
-def test_gemm_ex_with_mixed_types(library, dtype, sums, named):
+def test_gemm_ex_with_mixed_types(library, dtype, scalar_type, compute_type):
     _, kind = BLAS[dtype]
     p = Problem(4, dtype, 0, 1, count=3)
-    shape = (3, p.n, p.steps[2])
-    alpha, beta = library.scalar(p.alpha, sums), library.scalar(p.beta, sums)
+    shape = (3, p.n, p.ldc)
+    alpha, beta = library.scalar(p.alpha, scalar_type), library.scalar(p.beta, scalar_type)
     head = (None, 0, 1, p.m, p.n, p.k, alpha)
     for algorithm in (-1, 99, 3):
         a, b, c = (library.put(p.to_memory(operand)) for operand in range(3))
         strides = [ctypes.c_int64(p.to_memory(operand)[0].size) for operand in range(3)]
         library.call(
-            "cublasGemmStridedBatchedEx", *head, a, kind, p.steps[0], strides[0], b, kind, p.steps[1], strides[1],
-            beta, c, kind, p.steps[2], strides[2], 3, named, algorithm,
+            "cublasGemmStridedBatchedEx", *head, a, kind, p.lda, strides[0], b, kind, p.ldb, strides[1],
+            beta, c, kind, p.ldc, strides[2], 3, compute_type, algorithm,
         )  # fmt: skip
         p.check(library.get(c, shape, dtype))
     lists = [[library.put(matrix) for matrix in p.to_memory(operand)] for operand in range(3)]
     a, b, c = (library.pointers(addresses) for addresses in lists)
     library.call(
-        "cublasGemmBatchedEx", *head, a, kind, p.steps[0], b, kind, p.steps[1], beta, c, kind, p.steps[2], 3, named, -1
+        "cublasGemmBatchedEx", *head, a, kind, p.lda, b, kind, p.ldb, beta, c, kind, p.ldc, 3, compute_type, -1
     )  # fmt: skip
     p.check(np.stack([library.get(address, shape[1:], dtype) for address in lists[2]]))
     library.call(
-        "cublasGemmEx", *head, lists[0][0], kind, p.steps[0], lists[1][0], kind, p.steps[1], library.scalar(0, sums),
-        lists[2][0], kind, p.steps[2], named, -1,
+        "cublasGemmEx", *head, lists[0][0], kind, p.lda, lists[1][0], kind, p.ldb, library.scalar(0, scalar_type),
+        lists[2][0], kind, p.ldc, compute_type, -1,
     )  # fmt: skip
     result = library.get(lists[2][0], shape[1:], dtype)[:, : p.m].T
     assert np.abs(
@@ -155,7 +158,7 @@ def test_int8_products_are_exact(library):
     random = np.random.default_rng(0)
     a, b = (random.integers(-128, 128, (20, 20)).astype(np.int8) for _ in range(2))
     c = library.allocate(1600)
-    at_a, at_b = library.put(columns(a, 20)), library.put(columns(b, 20))
+    at_a, at_b = library.put(column_major(a, 20)), library.put(column_major(b, 20))
     one, zero = library.scalar(1, np.int32), library.scalar(0, np.int32)
     library.call(
         "cublasGemmEx", None, 0, 0, 20, 20, 20, one, at_a, 3, 20, at_b, 3, 20, zero, c, 10, 20, 72, -1
@@ -182,13 +185,13 @@ def test_scalars_in_memory_of_the_device(library, dtype):
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64", "complex64", "complex128"])
-@pytest.mark.parametrize(("by_x", "by_y"), [(1, 1), (2, -3), (-2, 1)])
-def test_vector_operations(library, dtype, by_x, by_y):
+@pytest.mark.parametrize(("incx", "incy"), [(1, 1), (2, -3), (-2, 1)])
+def test_vector_operations(library, dtype, incx, incy):
     letter, _ = BLAS[dtype]
     random = np.random.default_rng(3)
-    x, y = numbers(random, abs(by_x) * 16 + 1, dtype), numbers(random, abs(by_y) * 16 + 1, dtype)
+    x, y = numbers(random, abs(incx) * 16 + 1, dtype), numbers(random, abs(incy) * 16 + 1, dtype)
     used_x, used_y = (
-        vector[:: abs(stride)][:17][:: 1 if stride > 0 else -1] for vector, stride in ((x, by_x), (y, by_y))
+        vector[:: abs(stride)][:17][:: 1 if stride > 0 else -1] for vector, stride in ((x, incx), (y, incy))
     )
     at_x, at_y = library.put(x), library.put(y)
     total = np.zeros(1, dtype)
@@ -200,14 +203,14 @@ def test_vector_operations(library, dtype, by_x, by_y):
         if letter in "CZ"
         else [("dot", (to_long_double(used_x) * to_long_double(used_y)).sum())]
     ):
-        library.call(f"cublas{letter}{name}_v2", None, 17, at_x, by_x, at_y, by_y, total)
+        library.call(f"cublas{letter}{name}_v2", None, 17, at_x, incx, at_y, incy, total)
         assert abs(total[0] - expected) < tolerance(dtype, 34)
-    library.call(f"cublas{letter}axpy_v2", None, 17, library.scalar(-0.5, dtype), at_x, by_x, at_y, by_y)
+    library.call(f"cublas{letter}axpy_v2", None, 17, library.scalar(-0.5, dtype), at_x, incx, at_y, incy)
     expected = y.copy()
-    expected[:: abs(by_y)][:17][:: 1 if by_y > 0 else -1] -= used_x * to_scalar(0.5, dtype)
+    expected[:: abs(incy)][:17][:: 1 if incy > 0 else -1] -= used_x * to_scalar(0.5, dtype)
     assert np.abs(library.get(at_y, y.shape, dtype) - expected).max() < tolerance(dtype)
-    library.call(f"cublas{letter}copy_v2", None, 17, at_x, by_x, at_y, by_y)
-    expected[:: abs(by_y)][:17][:: 1 if by_y > 0 else -1] = used_x
+    library.call(f"cublas{letter}copy_v2", None, 17, at_x, incx, at_y, incy)
+    expected[:: abs(incy)][:17][:: 1 if incy > 0 else -1] = used_x
     assert (library.get(at_y, y.shape, dtype) == expected).all()
 
 
@@ -225,12 +228,12 @@ def test_gemv(library, dtype, op, beta):
     x, y = numbers(random, 2 * used.shape[1] - 1, dtype), numbers(random, used.shape[0], dtype)
     if beta == 0:
         y[:] = np.nan
-    at_a, at_x, at_y = library.put(columns(a, 14)), library.put(x), library.put(y)
-    alpha, kept = library.scalar(2, dtype), library.scalar(beta, dtype)
+    at_a, at_x, at_y = library.put(column_major(a, 14)), library.put(x), library.put(y)
+    alpha_pointer, beta_pointer = library.scalar(2, dtype), library.scalar(beta, dtype)
     letter, _ = BLAS[dtype]
-    library.call(f"cublas{letter}gemv_v2", None, op, 13, 7, alpha, at_a, 14, at_x, 2, kept, at_y, 1)
-    wanted = 2 * (used @ to_long_double(x)[::2]) + (beta * to_long_double(y) if beta else 0)
-    assert np.abs(library.get(at_y, y.shape, dtype) - wanted).max() < tolerance(dtype, 60)
+    library.call(f"cublas{letter}gemv_v2", None, op, 13, 7, alpha_pointer, at_a, 14, at_x, 2, beta_pointer, at_y, 1)
+    expected = 2 * (used @ to_long_double(x)[::2]) + (beta * to_long_double(y) if beta else 0)
+    assert np.abs(library.get(at_y, y.shape, dtype) - expected).max() < tolerance(dtype, 60)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64", "complex128"])
@@ -247,8 +250,8 @@ def test_trsm(library, dtype, right, upper, op, unit):
     a[np.tril_indices(order, -1) if upper else np.triu_indices(order, 1)] = np.nan
     used = OPERATIONS[op](used)
     letter, _ = BLAS[dtype]
-    at_a, at_b = library.put(columns(a, order + 1)), library.put(columns(b, m))
-    batch = [library.put(columns(b, m)) for _ in range(3)]
+    at_a, at_b = library.put(column_major(a, order + 1)), library.put(column_major(b, m))
+    batch = [library.put(column_major(b, m)) for _ in range(3)]
     alpha = library.scalar(0.5, dtype)
     head = (None, right, upper, op, unit, m, n, alpha)
     library.call(f"cublas{letter}trsm_v2", *head, at_a, order + 1, at_b, m)
@@ -263,7 +266,7 @@ def test_trsm(library, dtype, right, upper, op, unit):
 
 def test_invalid_sizes_return_the_errors_of_cublas(library):
     one, a = library.scalar(1, "float32"), library.put(np.zeros(100, np.float32))
-    for m, n, k, step in [(-1, 2, 2, 2), (4, 2, 2, 3)]:
-        assert library.status("cublasSgemm_v2", None, 0, 0, m, n, k, one, a, step, a, 2, one, a, 4) == 7
+    for m, n, k, lda in [(-1, 2, 2, 2), (4, 2, 2, 3)]:
+        assert library.status("cublasSgemm_v2", None, 0, 0, m, n, k, one, a, lda, a, 2, one, a, 4) == 7
     assert library.status("cublasSgemm_v2", None, 3, 0, 2, 2, 2, one, a, 2, a, 2, one, a, 2) == 7
     assert library.status("cublasSgemm_v2", None, 0, 0, 0, 2, 2, one, None, 1, a, 2, one, None, 1) == 0

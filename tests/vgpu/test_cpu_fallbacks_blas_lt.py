@@ -4,8 +4,8 @@ import ctypes
 
 import numpy as np
 import pytest
-from closed_library import BLAS, tolerance
 from test_cpu_fallbacks_blas import Problem, numbers, to_long_double
+from vendor_library import BLAS, tolerance
 
 COMPUTE = {"float16": 68, "float32": 68, "float64": 70, "complex64": 68, "complex128": 70}  # cublasComputeType_t
 SCALE = {"float16": 0, "float32": 0, "float64": 1, "complex64": 4, "complex128": 5}  # cudaDataType_t
@@ -29,8 +29,8 @@ class Product:
         self.memory = [library.put(values) for values in self.arrays]
         self.result = library.put(np.full_like(self.arrays[2], np.nan))
         shapes = [matrix.shape for matrix in p.matrices[0]]
-        self.layouts = [self.layout(shape, step) for shape, step in zip(shapes, p.steps, strict=True)]
-        self.layouts.append(self.layout(shapes[2], p.steps[2]))
+        self.layouts = [self.layout(*pair) for pair in zip(shapes, p.leading_dimensions, strict=True)]
+        self.layouts.append(self.layout(shapes[2], p.ldc))
         scalars = "float32" if dtype == "float16" else dtype
         self.scalars = library.scalar(p.alpha, scalars), library.scalar(p.beta, scalars)
 
@@ -46,13 +46,15 @@ class Product:
         name = f"cublasLt{kind}SetAttribute"
         self.library.call(name, descriptor, attribute, ctypes.byref(element), ctypes.c_size_t(ctypes.sizeof(element)))
 
-    def layout(self, shape, step):
+    def layout(self, shape, leading_dimension):
         """Create the layout of a matrix."""
         rows, columns = map(ctypes.c_uint64, shape)
-        layout = self.create("MatrixLayout", ctypes.c_int(BLAS[self.dtype][1]), rows, columns, ctypes.c_int64(step))
+        layout = self.create(
+            "MatrixLayout", ctypes.c_int(BLAS[self.dtype][1]), rows, columns, ctypes.c_int64(leading_dimension)
+        )
         if self.problem.count > 1:
             self.set("MatrixLayout", layout, BATCH_COUNT, "i", self.problem.count)
-            self.set("MatrixLayout", layout, BATCH_STRIDE, "q", shape[1] * step)
+            self.set("MatrixLayout", layout, BATCH_STRIDE, "q", shape[1] * leading_dimension)
         return layout
 
     def bias(self, values, epilogue, stride=0):
@@ -168,8 +170,8 @@ def test_descriptors_in_memory_of_the_program(library):
     product = Product(library, problem, "float32")
     product.description = description
     rows, columns = map(ctypes.c_uint64, problem.matrices[0][0].shape)
-    function, step = "cublasLtMatrixLayoutInit_internal", ctypes.c_int64(problem.steps[0])
-    assert library.status(function, layout, ctypes.c_size_t(64), 0, rows, columns, step) == 0
+    function, lda = "cublasLtMatrixLayoutInit_internal", ctypes.c_int64(problem.lda)
+    assert library.status(function, layout, ctypes.c_size_t(64), 0, rows, columns, lda) == 0
     product.layouts[0] = layout
     assert product.status() == 0
     problem.check(product.output())

@@ -5,8 +5,8 @@ import itertools
 
 import numpy as np
 import pytest
-from closed_library import DNN, ints
-from stand_in_tensors import TYPES, Tensors, assert_close, numbers
+from device_tensors import TYPES, Tensors, assert_close, numbers
+from vendor_library import DNN, ints
 
 
 class Convolution:

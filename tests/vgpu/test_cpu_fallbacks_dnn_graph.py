@@ -4,9 +4,9 @@ import ctypes
 
 import numpy as np
 import pytest
-from closed_library import DNN, Library
-from stand_in_tensors import TYPES, assert_close, numbers
+from device_tensors import TYPES, assert_close, numbers
 from test_cpu_fallbacks_dnn import CONVOLUTIONS, Convolution
+from vendor_library import DNN, Library
 
 # cudnn_graph.h: cudnnBackendDescriptorType_t
 POINTWISE, CONVOLUTION, ENGINE, CONFIG, HEURISTICS, PLAN = 0, 1, 2, 3, 4, 5
@@ -62,15 +62,15 @@ class Graph:
         return handle
 
     def tensor(self, identity, shape, dtype, channels_last=False, **options):
-        order, steps, step = (
+        order, strides, stride = (
             [0, *range(2, len(shape)), 1] if channels_last else list(range(len(shape))),
             [0] * len(shape),
             1,
         )
         for axis in reversed(order):
-            steps[axis], step = step, step * shape[axis]
+            strides[axis], stride = stride, stride * shape[axis]
         attributes = {
-            900: (INT64, 4), 901: (DATA_TYPE, DNN[dtype]), 902: (INT64, *shape), 903: (INT64, *steps),
+            900: (INT64, 4), 901: (DATA_TYPE, DNN[dtype]), 902: (INT64, *shape), 903: (INT64, *strides),
             906: (INT64, identity), 907: (BOOLEAN, options.get("virtual", False)),
             908: (BOOLEAN, options.get("by_value", False)),
         }  # fmt: skip

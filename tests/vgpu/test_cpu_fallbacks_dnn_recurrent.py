@@ -8,8 +8,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from closed_library import DNN, ints
-from stand_in_tensors import assert_close, numbers
+from device_tensors import assert_close, numbers
+from vendor_library import DNN, ints
 
 RELU, TANH, LSTM, GRU = range(4)  # cudnn_adv.h: cudnnRNNMode_t
 CELLS = {"relu": RELU, "tanh": TANH, "lstm": LSTM, "gru": GRU}
@@ -105,9 +105,9 @@ class Network:
         )
         views = []
         for at, description in ((matrix, matrix_desc), (bias, bias_desc)):
-            kind, rank, dims, steps = ctypes.c_int(), ctypes.c_int(), ints([0] * 3), ints([0] * 3)
+            kind, rank, dims, strides = ctypes.c_int(), ctypes.c_int(), ints([0] * 3), ints([0] * 3)
             self.library.call(
-                "cudnnGetTensorNdDescriptor", description, 3, ctypes.byref(kind), ctypes.byref(rank), dims, steps
+                "cudnnGetTensorNdDescriptor", description, 3, ctypes.byref(kind), ctypes.byref(rank), dims, strides
             )
             assert (kind.value, rank.value) == (DNN[self.dtype], 3)
             begin = ((at.value or base) - base) // np.dtype(self.dtype).itemsize
@@ -407,7 +407,7 @@ def test_descriptors_return_their_settings(library):
 
 SHORT_RESERVE = """import sys
 from pathlib import Path
-from closed_library import Library
+from vendor_library import Library
 from test_cpu_fallbacks_dnn_recurrent import Network, Run
 library = Library(Path(sys.argv[1]))
 run = Run(Network(library, "lstm"))

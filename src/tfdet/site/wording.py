@@ -42,7 +42,7 @@ VERDICTS: Final = {
 BACKINGS: Final = {
     "measured": "ran on the device itself",
     "emulated": "the shipped GPU code ran on the virtual GPU, under schedules that CUDA permits; it says nothing of "
-    "closed libraries, timing or the assembler",
+    "vendor libraries, timing or the assembler",
     "audited": "read from the shipped binaries, not run",
     "documented": "documents say so; this project has not run it",
     "": "nothing backs it",

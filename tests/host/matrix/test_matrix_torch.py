@@ -154,7 +154,7 @@ def test_host_and_environment_give_cases_equal_names(checkout: Project) -> None:
         *((f"samples-in-{dtype}-eager", "eager") for dtype in dtypes),
     }  # fmt: skip
     sources = load_matrix(checkout.matrix).for_framework("torch").sources
-    documented = {"torch-cudnn-rnn"}  # a closed library's, of which the documents alone speak
+    documented = {"torch-cudnn-rnn"}  # a vendor library's, of which the documents alone speak
     assert {source for source, _ in cases if source.startswith("torch-")} == set(sources) - documented
 
 

@@ -1,4 +1,4 @@
-"""A convolutional network with dropout and batch normalisation, trained by Keras fit.
+"""A convolutional network with dropout and batch normalization, trained by Keras fit.
 
 expect: same
 """

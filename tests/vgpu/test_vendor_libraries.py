@@ -1,4 +1,4 @@
-"""Closed libraries: handles and settings are answered, what computes is refused by its name, nothing stays behind."""
+"""Vendor libraries: handles and settings are answered, what computes is refused by its name, nothing stays behind."""
 
 import ctypes
 import re

@@ -9,7 +9,7 @@ import sys
 
 import numpy as np
 import pytest
-from closed_library import Library
+from vendor_library import Library
 from virtual_device import Device, build, kernel  # kernel: a PTX kernel; %i is the thread in the grid, %t in the block
 
 # The thread's word of p0 is copied to p1.
@@ -23,7 +23,7 @@ SHARED = ".shared .align 16 .b8 word[256];"
 @pytest.fixture(scope="module")
 def checked(tmp_path_factory):
     """Return a copy of the library for this module alone, as a library reads VGPU_CHECK once."""
-    path = tmp_path_factory.mktemp("library") / "libvgpu-initialised.so"
+    path = tmp_path_factory.mktemp("library") / "libvgpu-initialized.so"
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("VGPU_CHECK", "initcheck")
         yield Device(shutil.copy(build(), path))

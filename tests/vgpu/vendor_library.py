@@ -99,10 +99,10 @@ class Library(Device):
     def tensor(self, shape, dtype, channels_last=False):
         """Create a tensor descriptor for a shape in the order samples, channels, space."""
         order = [0, *range(2, len(shape)), 1] if channels_last else range(len(shape))
-        steps, step = [0] * len(shape), 1
+        strides, stride = [0] * len(shape), 1
         for k in reversed(list(order)):
-            steps[k], step = step, step * shape[k]
-        return self.descriptor("Tensor", DNN[dtype], len(shape), ints(shape), ints(steps))
+            strides[k], stride = stride, stride * shape[k]
+        return self.descriptor("Tensor", DNN[dtype], len(shape), ints(shape), ints(strides))
 
     def put_tensor(self, values, channels_last=False):
         """Copy a tensor to the device in that layout."""

@@ -4,15 +4,15 @@ import ctypes
 
 import numpy as np
 import pytest
-from closed_library import tolerance
-from stand_in_tensors import TYPES, Tensors, assert_close, numbers, sum_type
+from device_tensors import TYPES, Tensors, assert_close, numbers, sum_type
+from vendor_library import tolerance
 
 
 @pytest.mark.parametrize("dtype", TYPES)
 @pytest.mark.parametrize("last", [False, True])
 @pytest.mark.parametrize("mode", [0, 1, 2])
 @pytest.mark.parametrize("ops", [None, 0, 1, 2])
-def test_batch_normalisation(library, dtype, last, mode, ops):
+def test_batch_normalization(library, dtype, last, mode, ops):
     """The result in training, its gradient (against differences) and the running means are those of NumPy."""
     tensors, shape = Tensors(library, dtype, last), (4, 3, 2, 5)
     axes, parameter_shape = ((0,), (1, 3, 2, 5)) if mode == 0 else ((0, 2, 3), (1, 3, 1, 1))
@@ -103,7 +103,7 @@ def normalize_linearly(x, axes, scale, bias, z):
 
 
 @pytest.mark.parametrize("mode", [0, 1])
-def test_batch_normalisation_of_one_sample(library, mode):
+def test_batch_normalization_of_one_sample(library, mode):
     tensors, shape = Tensors(library, "float32"), (4, 3, 2, 5)
     parameter_shape = (1, 3, 1, 1) if mode else (1, 3, 2, 5)
     x = numbers(shape, "float32")

@@ -1,7 +1,7 @@
 """Tensors for the tests of cuDNN's CPU fallbacks, and the comparison of their results."""
 
 import numpy as np
-from closed_library import tolerance
+from vendor_library import tolerance
 
 TYPES = ["float32", "float64", "float16"]
 
