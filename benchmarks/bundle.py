@@ -88,7 +88,7 @@ def make_timed_bundle(
     if cache is None:
         bundle = build.make_bundle(project, matrix, spec, out, print)
     else:
-        with patch.object(build, "members_cache", lambda: cache):
+        with patch.object(build, "compressed_members_cache", lambda: cache):
             bundle = build.make_bundle(project, matrix, spec, out, print)
     after = resource.getrusage(resource.RUSAGE_SELF)
     cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime

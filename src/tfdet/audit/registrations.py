@@ -14,7 +14,7 @@ import zipfile
 from collections.abc import Mapping
 from pathlib import Path, PurePosixPath
 
-from tfdet.audit.wheels import Wheel, installed
+from tfdet.audit.wheels import Wheel, installed_path
 from tfdet.base import console
 from tfdet.base.errors import RunFailedError
 from tfdet.base.paths import Project, cache_dir
@@ -53,7 +53,7 @@ def _unpack(wheel: Path, libraries: Mapping[str, Path], folder: Path) -> None:
         os.link(file, folder / name)
     with zipfile.ZipFile(wheel) as archive:
         for member in archive.infolist():
-            name = installed(member.filename)
+            name = installed_path(member.filename)
             if name in libraries or member.is_dir() or "/include/" in name or ".." in PurePosixPath(name).parts:
                 continue
             target = folder / PurePosixPath(name)

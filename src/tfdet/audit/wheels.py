@@ -66,7 +66,7 @@ def unpack(wheel: Wheel) -> Unpacked:
     """
     with _open_zip(wheel.path) as archive:
         members = {
-            installed(member.filename): member
+            installed_path(member.filename): member
             for member in archive.infolist()
             if not member.is_dir() and is_library(member.filename)
         }
@@ -95,7 +95,7 @@ def is_library(name: str) -> bool:
     return _LIBRARY.search(name) is not None or name.endswith(SUFFIXES)
 
 
-def installed(name: str) -> str:
+def installed_path(name: str) -> str:
     """Return the path below site-packages at which pip installs a member."""
     return _DATA.sub("", name)
 

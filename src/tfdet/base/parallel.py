@@ -11,20 +11,20 @@ from typing import Any, Final, TypeVar
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
-ENOUGH_BYTES: Final = 8 << 20
+MIN_BYTES_FOR_PROCESSES: Final = 8 << 20
 
 
-def pays_to_read(paths: Iterable[Path]) -> bool:
-    """Return whether reading these files of records takes longer than starting processes."""
-    return sum(path.stat().st_size for path in paths) >= ENOUGH_BYTES
+def should_read_in_processes(paths: Iterable[Path]) -> bool:
+    """Return whether these files of records are so large that several processes read them faster than one."""
+    return sum(path.stat().st_size for path in paths) >= MIN_BYTES_FOR_PROCESSES
 
 
 _worker_state: list[Callable[[Any], Any]] = []  # in a worker process: the function, which is sent once
 
 
-def parallel_map(work: Callable[[Item], Result], items: Iterable[Item], *, enough: bool) -> Iterator[Result]:
-    """Yield work(item) for each item, in order. enough: whether there is enough work to start processes for it."""
-    if not enough:
+def parallel_map(work: Callable[[Item], Result], items: Iterable[Item], *, use_processes: bool) -> Iterator[Result]:
+    """Yield work(item) for each item, in order.  use_processes: in worker processes instead of this one."""
+    if not use_processes:
         yield from map(work, items)
         return
     with ProcessPoolExecutor(initializer=_init_worker, initargs=(work,)) as pool:

@@ -79,7 +79,7 @@ def make_bundle(
     total = sum(entry.size for entry in contents.entries)
     report_progress(f"compressing {total >> 20} MiB in {len(contents.entries)} files")
     packed = pack.compress(
-        contents.entries, members_cache(), pack.ProgressEstimator(total, report_progress), spec.preset
+        contents.entries, compressed_members_cache(), pack.ProgressEstimator(total, report_progress), spec.preset
     )
     out.mkdir(parents=True, exist_ok=True)
     (out / "manifest.json").unlink(missing_ok=True)  # an old manifest must not describe new parts
@@ -93,7 +93,8 @@ def make_bundle(
     return BuiltBundle(out, [part["size"] for part in parts], content)
 
 
-def members_cache() -> Path:
+def compressed_members_cache() -> Path:
+    """Return the folder of the compressed members (.xz streams) that later runs reuse."""
     return cache_dir() / "bundles" / "members"
 
 
@@ -252,7 +253,7 @@ def _locked_host_packages(project: Project, environment: Environment, spec: Bund
 
 
 def _unpacked_bytes(entry: Entry) -> int:
-    """Return the bytes that the unpacked file takes: blanked spans become holes."""
+    """Return the bytes that the unpacked file takes on disk: spans that trimming fills with zeros become holes."""
     holes = sum(end - start - _HOLE_BYTES for start, end in entry.spans if end - start > 2 * _HOLE_BYTES)
     return -(-(entry.size - holes) // 4096) * 4096
 

@@ -1,4 +1,7 @@
-"""The command `tfdet reproduce`: runs cells that other machines measured, and reports whether the results agree."""
+"""The command `tfdet reproduce`: runs cells that other machines measured, and reports whether the results agree.
+
+A cell is one environment, device, source of nondeterminism and solution, which is what makes the source deterministic.
+"""
 
 from __future__ import annotations
 
@@ -52,12 +55,12 @@ def reproduce(
     """Run a random sample of the cells that other machines measured, and report which agree."""
     from tfdet.engines.base import Selection
     from tfdet.publish import terminal_views
-    from tfdet.verdicts.rebuild import compare
+    from tfdet.verdicts.reproduction import compare
     from tfdet.verdicts.status_loading import load_status
 
     share, project = _parse_percentage(sample), find_project()
     require_writable(out, "--out")
-    status = load_status(project, unsigned=True)
+    status = load_status(project, include_unsigned=True)
     seed = random.SystemRandom().randrange(1 << 32) if seed is None else seed
     cells = _sample_cells(project, status, env or list(status.matrix.environments), device, share, seed)
     console.print_note(f"{len(cells)} cells, by --seed {seed}")
@@ -69,7 +72,7 @@ def reproduce(
     if as_json:
         print_json({"seed": seed, "cells": [comparison.as_json() for comparison in comparisons]})
     else:
-        console.out().print(terminal_views.rebuild_table(comparisons))
+        console.out().print(terminal_views.reproduction_table(comparisons))
     counts = Counter(comparison.answer for comparison in comparisons)
     console.print_note(
         f"{counts['agrees']} agree, {counts['disagrees']} disagree, {counts['undecided']} undecided; records: {out}"
@@ -83,14 +86,14 @@ def _sample_cells(
     """Draw a share of the cells of these environments that other machines measured; UsageError if there are none."""
     from tfdet.store.evidence import EvidenceStore
     from tfdet.store.records import read_records
-    from tfdet.verdicts.rebuild import draw_sample, rebuild_candidates
+    from tfdet.verdicts.reproduction import draw_sample, reproducible_cells
     from tfdet_common.machine import machine_name
 
     for key in environments:
         status.matrix.environment(key)
     files = [path for path in EvidenceStore.open(project).files() if path.stem in environments]
     records = (record for path in files for record in read_records(path))
-    cells = rebuild_candidates(status, records, machine_name(), device, environments)
+    cells = reproducible_cells(status, records, machine_name(), device, environments)
     if not cells:
         raise UsageError(
             f"no other machine measured cells of these environments that run on the {device}",
@@ -104,9 +107,9 @@ def _run_cells(
 ) -> None:
     """Run the cells. If an environment cannot be started, its cells remain undecided, and the others still run."""
     from tfdet.engines.run import run_environment
-    from tfdet.verdicts.rebuild import by_run
+    from tfdet.verdicts.reproduction import group_by_run
 
-    for (key, solution), sources in by_run(cells).items():
+    for (key, solution), sources in group_by_run(cells).items():
         console.print_note(f"{key} under {solution}: {' '.join(sources)}")
         try:
             run_environment(

@@ -68,7 +68,9 @@ def ingest_into_store(folder: FleetFolder) -> IngestResult:
         by_environment[tasks[task].environment][task] = names
     total, faults = IngestResult(), []
     for result in parallel_map(
-        partial(_ingest_environment, folder.path), by_environment.values(), enough=len(attempts) >= PARALLEL_TASKS
+        partial(_ingest_environment, folder.path),
+        by_environment.values(),
+        use_processes=len(attempts) >= PARALLEL_TASKS,
     ):
         if isinstance(result, str):
             faults.append(result)

@@ -14,7 +14,7 @@ from tfdet.matrix.call_patterns import ApiNames, CallPattern, Calls, as_dotted_n
 from tfdet.matrix.field_types import Device, Pattern, Range, StrictModel, Text, Version
 
 UNKNOWN = "unknown"
-NONE = "none"  # the control
+NONE = "none"  # key of the solution of controls: nothing is done against nondeterminism
 
 
 def _validate_driver(text: str) -> str:
@@ -39,7 +39,9 @@ class Framework(StrictModel):
     package: Text = Field(
         description="the module that a program imports; also the name, or the prefix, of its requirements"
     )
-    lines: dict[Literal["stock", "ngc"], Text] = Field(description="{line of builds: its name in tables}")
+    lines: dict[Literal["stock", "ngc"], Text] = Field(
+        description="{stock (builds of the framework's project) or ngc (builds of NVIDIA): its name in tables}"
+    )
     variables: list[Text] = Field(
         default=[], description="environment variables that affect determinism and that no solution sets"
     )
@@ -241,7 +243,8 @@ class SourceAudit(StrictModel):
     )
     family: Pattern | None = Field(
         default=None,
-        description="family under which audits store the kernels without atomics, if `kernels` matches variants",
+        description="name, without template arguments, of this source's kernels that have no atomics; needed if the "
+        "patterns in `kernels` contain template arguments",
     )
     unauditable_reason: str = Field(default="", description="what the audit cannot detect of this source")
     reachable_notes: list[ReachabilityNote] = Field(
@@ -266,6 +269,7 @@ class SourceAudit(StrictModel):
         return self
 
 
+# The table of the status pages in which a source stands; tfdet.publish.tables.GROUPS has the titles.
 SourceGroup = Literal[
     "gpu-confirmed", "gpu-historic", "gpu-possible", "gpu-later", "gpu-candidate", "not-gpu", "beyond", "op"
 ]
@@ -294,7 +298,10 @@ class Source(StrictModel):
     title: Text
     group: SourceGroup
     order: int = Field(description="position of its row within the group")
-    upstream_row: str = Field(default="", description="the row or file name in the seed document")
+    upstream_row: str = Field(
+        default="",
+        description="its row or file name in the seed documents: those of NVIDIA's package tensorflow-determinism",
+    )
     api: Text
     calls: Calls | None = Field(
         default=None,
@@ -357,7 +364,9 @@ class SolutionSteps(StrictModel):
 
     env: dict[str, str] = Field(default={})
     call: Call | None = None
-    seed: int | None = None
+    seed: int | None = Field(
+        default=None, description="seed that the probe gives to all random generators before each repeat"
+    )
     threads: int | None = Field(default=None, ge=1)
     options: dict[str, int] = Field(default={}, description="options that a case reads by make.option(name, default)")
 
@@ -369,7 +378,7 @@ class Solution(StrictModel):
     name: Text
     description: Text
     order: int
-    seed: bool = Field(default=False, description="whether the seed documents list it in their key")
+    seed: bool = Field(default=False, description="whether the key of the seed documents' tables lists it")
     applies_to_all_ops: bool = Field(default=False, description="whether it is tried on every source")
     is_project_patch: bool = Field(
         default=False, description="whether it is part of this project, so that no other document mentions it"

@@ -14,7 +14,7 @@ from pathlib import Path
 from tfdet.base.errors import EXIT_CODES, DataError, ExitCode, TfdetError
 from tfdet.base.files import write_atomic
 from tfdet.base.folders import is_there, list_entries, walk_files
-from tfdet.base.parallel import parallel_map, pays_to_read
+from tfdet.base.parallel import parallel_map, should_read_in_processes
 from tfdet.base.paths import Project
 from tfdet.matrix import ops
 from tfdet.matrix.devices import CPU
@@ -94,7 +94,11 @@ def _check_all_records(project: Project, status: Status) -> None:
     store = EvidenceStore.open(project, rules)
     files = store.files()
     read = partial(store.find_faults_of, find_faults=rules.faults_of_new)
-    faults = [fault for file_faults in parallel_map(read, files, enough=pays_to_read(files)) for fault in file_faults]
+    faults = [
+        fault
+        for file_faults in parallel_map(read, files, use_processes=should_read_in_processes(files))
+        for fault in file_faults
+    ]
     if faults:
         raise DataError("\n".join(dict.fromkeys(faults)), "Measure again, or correct the matrix.")
     if envelope_faults := AttestationStore.open(project, status.matrix).find_faults():

@@ -21,7 +21,7 @@ from tfdet.store.costs import Cost
 from tfdet.store.records import Record
 from tfdet.verdicts.audit_findings import KernelRow
 from tfdet.verdicts.infer import CellKey, InferredCell, Verdict
-from tfdet.verdicts.rebuild import RebuildResult
+from tfdet.verdicts.reproduction import ReproducedCell
 from tfdet.verdicts.selection import Selection
 from tfdet.verdicts.status import Status, StatusCell
 from tfdet.verdicts.status_loading import CellChange
@@ -118,7 +118,7 @@ def change_table(changes: Iterable[CellChange]) -> FactTable:
     return table
 
 
-def rebuild_table(results: Iterable[RebuildResult]) -> FactTable:
+def reproduction_table(results: Iterable[ReproducedCell]) -> FactTable:
     """Return a table of the recorded and the reproduced verdicts."""
     table = FactTable("environment", "device", "source", "solution", "recorded", "reproduced", "")
     for result in results:

@@ -13,7 +13,7 @@ from typing import Any
 from tfdet.base.errors import UsageError
 from tfdet.base.folder_swap import replace_folder
 from tfdet.base.folders import is_there
-from tfdet.base.parallel import parallel_map, pays_to_read
+from tfdet.base.parallel import parallel_map, should_read_in_processes
 from tfdet.base.paths import Project
 from tfdet.base.untrusted import resolve
 from tfdet.publish.render import provenance
@@ -82,7 +82,11 @@ def _check_target(out: Path) -> None:
 
 @dataclass(frozen=True)
 class _Evidence:
-    """The files of the store by environment, and {source: hashes of its current cases}."""
+    """The store's files of records.
+
+    by_environment: the files of each environment.  hashes: {source: the `case_hash` of each case that the suite has};
+    other records are stale.
+    """
 
     by_environment: dict[str, list[Path]]
     hashes: dict[str, set[str]]
@@ -117,8 +121,8 @@ def _write(facts: SiteFacts, evidence: _Evidence, writer: Writer) -> list[Verdic
     work = _Work(facts, evidence, writer)
     keys = list(facts.matrix.environments)
     _ = facts.cells_by_page, facts.costs  # compute them once, before worker processes are forked
-    enough = pays_to_read(chain.from_iterable(evidence.by_environment.values()))
-    results = list(parallel_map(work.environment, keys, enough=enough))
+    use_processes = should_read_in_processes(chain.from_iterable(evidence.by_environment.values()))
+    results = list(parallel_map(work.environment, keys, use_processes=use_processes))
     changes = sort_changes(change for environment_changes, _ in results for change in environment_changes)
     ulps = plots_page.UlpHistogram.merge([histogram for _, histogram in results])
     for page in _pages(facts, changes, ulps):

@@ -41,9 +41,12 @@ class CellCache:
     rules: str
 
     @classmethod
-    def open(cls, project: Project, unsigned: bool) -> CellCache | None:
-        """Open the cache; return None if the rules cannot be read.  unsigned: whether all unsigned records count."""
-        rules = [("", f"{sys.version} {msgspec.__version__} {unsigned}")]
+    def open(cls, project: Project, include_unsigned: bool) -> CellCache | None:
+        """Open the cache; return None if the rules cannot be read.
+
+        include_unsigned: whether all unsigned records count.
+        """
+        rules = [("", f"{sys.version} {msgspec.__version__} {include_unsigned}")]
         try:
             rules += ((name, sha256(path)) for name, path in sorted(_rule_files(project)))
             return cls(cache_dir() / "cells", _digest(rules))

@@ -11,7 +11,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import Final
 
-from tfdet.base.parallel import parallel_map, pays_to_read
+from tfdet.base.parallel import parallel_map, should_read_in_processes
 from tfdet.base.paths import Project
 from tfdet.matrix.devices import DeviceRegistry
 from tfdet.matrix.keys import Keyring
@@ -34,7 +34,7 @@ def load_status(
     project: Project,
     extra: Iterable[Path] = (),
     store: bool = True,
-    unsigned: bool = False,
+    include_unsigned: bool = False,
     cached: bool = True,
 ) -> Status:
     """Load the matrix and the evidence of a project.
@@ -43,7 +43,8 @@ def load_status(
         project: the checkout or installation.
         extra: files of records that count as well, but are not added to the store.  A record in both counts once.
         store: whether the project's own evidence is read.
-        unsigned: whether unsigned records count also for devices that require signatures.  Those in `extra` always do.
+        include_unsigned: whether unsigned records count also for devices that require signatures.  Those in `extra`
+            always do.
         cached: whether to use cells that were inferred earlier from the same files; never if there are `extra` files.
     """
     extra = list(extra)
@@ -62,8 +63,8 @@ def load_status(
     for row in extra_rows.values():
         partitions[row.record.model, row.record.environment][1].append(_signable(row))
     infer = partial(_infer_partition, evidence, matrix.devices, rules.cases.hashes(), frozenset(extra_rows),
-                    signatures=attestations, unsigned=unsigned)  # fmt: skip
-    cache = CellCache.open(project, unsigned) if cached and not extra else None
+                    signatures=attestations, include_unsigned=include_unsigned)  # fmt: skip
+    cache = CellCache.open(project, include_unsigned) if cached and not extra else None
     cells = _cells_of(partitions, infer, cache, attestations)
     audits = {key: audit for key, audit in load_all(project).items() if key in matrix.environments}
     return Status(
@@ -94,8 +95,8 @@ def _cells_of(
             missing.append((key, partition))
         else:
             cells |= cached_cells
-    enough = pays_to_read(path for _, (paths, _) in missing for path in paths)
-    inferred = parallel_map(infer, [partition for _, partition in missing], enough=enough)
+    use_processes = should_read_in_processes(path for _, (paths, _) in missing for path in paths)
+    inferred = parallel_map(infer, [partition for _, partition in missing], use_processes=use_processes)
     for (key, _), new_cells in zip(missing, inferred, strict=True):
         cells |= new_cells
         if cache and key:
@@ -182,7 +183,7 @@ def _infer_partition(
     skip: frozenset[str],
     partition: _Partition,
     signatures: AttestationStore = _UNSIGNED,
-    unsigned: bool = False,
+    include_unsigned: bool = False,
 ) -> dict[CellKey, InferredCell]:
     """Infer the cells of one device and environment, which depend on no other records.
 
@@ -192,7 +193,7 @@ def _infer_partition(
     model, environment = (
         (paths[0].parent.name, paths[0].stem) if paths else (outside_store[0][0].model, outside_store[0][0].environment)
     )
-    counts = unsigned or not devices.requires_signature(model)
+    counts = include_unsigned or not devices.requires_signature(model)
     parts: list[Iterable[_Countable]] = [((record, True) for record in sorted(outside_store, key=_source))]
     for path in paths:
         parts.append(_countable_records(store.record_lines(path), skip, counts))

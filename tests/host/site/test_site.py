@@ -195,7 +195,7 @@ def test_the_same_data_give_the_same_bytes(small: Project, site: Path, tmp_path:
 def test_several_processes_make_the_same_site(
     small: Project, site: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(parallel, "ENOUGH_BYTES", 0)
+    monkeypatch.setattr(parallel, "MIN_BYTES_FOR_PROCESSES", 0)
     second_site = build(small, tmp_path / "again").folder
     names = [path.relative_to(site).as_posix() for path in site.rglob("*") if path.is_file()]
     _, other, missing = filecmp.cmpfiles(site, second_site, names, shallow=False)

@@ -169,7 +169,7 @@ def test_a_forged_batch_of_a_gpu_changes_no_cell(project: Project, batch: Any) -
     add_signed(project, batch())
     assert len(EvidenceStore.open(project).files()) == 1, "kept, as what it is"
     assert run_tfdet(project, "status", "--json").stdout == before
-    assert cell(project, unsigned=True).verdict is Verdict.NONDETERMINISTIC
+    assert cell(project, include_unsigned=True).verdict is Verdict.NONDETERMINISTIC
     output = run_tfdet(project, "show", "tf2.0", "bias-add-backprop").stdout
     assert "unsigned records of nvidia-h100 count in no table" in " ".join(output.split())
 
@@ -206,7 +206,7 @@ def test_a_stolen_key_is_revoked_and_its_cells_change_at_once(project: Project, 
     before = EvidenceStore.open(project).files()[0].read_bytes()
     lab.revoked(project)
     assert cell(project).verdict is Verdict.BLANK
-    assert cell(project, unsigned=True).verdict is Verdict.BLANK, "set aside is less than unsigned"
+    assert cell(project, include_unsigned=True).verdict is Verdict.BLANK, "set aside is less than unsigned"
     assert EvidenceStore.open(project).files()[0].read_bytes() == before, "aside, not away"
     output = " ".join(run_tfdet(project, "show", "tf2.0", "bias-add-backprop").stdout.split())
     assert "not counted: lab is revoked on 2026-11-22: stolen" in output

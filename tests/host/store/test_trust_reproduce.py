@@ -18,7 +18,7 @@ from tfdet.engines.base import Selection
 from tfdet.store.evidence import EvidenceStore
 from tfdet.store.records import Record, parse, read_records
 from tfdet.verdicts.infer import CellKey, InferredCell, Verdict
-from tfdet.verdicts.rebuild import RebuildResult, draw_sample
+from tfdet.verdicts.reproduction import ReproducedCell, draw_sample
 from tfdet_common import journal
 from tfdet_common.machine import machine_name
 
@@ -121,7 +121,7 @@ def test_an_environment_that_does_not_start_is_undecided(others: Project, monkey
 def test_only_contradictory_results_disagree(theirs: Verdict, ours: Verdict, answer: str) -> None:
     case = frozenset({"a case"})
     assert (
-        RebuildResult(KEY, InferredCell(theirs, deciding_cases=case), InferredCell(ours, deciding_cases=case)).answer
+        ReproducedCell(KEY, InferredCell(theirs, deciding_cases=case), InferredCell(ours, deciding_cases=case)).answer
         == answer
     )
 
@@ -131,7 +131,7 @@ def test_only_contradictory_results_disagree(theirs: Verdict, ours: Verdict, ans
 )
 def test_verdicts_are_compared_case_by_case(ours: str, answer: str) -> None:
     cases, same = frozenset("ab"), Verdict.NONDETERMINISTIC
-    result = RebuildResult(
+    result = ReproducedCell(
         KEY, InferredCell(same, deciding_cases=cases), InferredCell(same, deciding_cases=frozenset(ours))
     )
     assert (result.answer, result.cases) == (answer, sorted(cases & set(ours)))

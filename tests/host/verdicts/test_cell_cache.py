@@ -64,7 +64,7 @@ def test_the_cache_is_used_except_when_every_record_must_be_read(project: Projec
     forge_cache(cache_folder)
     assert is_forged(project)
     assert not is_forged(project, cached=False)
-    assert not is_forged(project, unsigned=True)
+    assert not is_forged(project, include_unsigned=True)
 
 
 def test_status_check_does_not_use_the_cache(copy: Project, cache_folder: Path) -> None:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from tfdet.matrix.load import Matrix
-from tfdet.matrix.plan import plan_cells as planned
+from tfdet.matrix.plan import plan_cells
 from tfdet.store.records import Record
 from tfdet.verdicts.infer import CellKey, InferredCell, Verdict
 from tfdet.verdicts.status import CONFLICTING_VERDICTS, Status
@@ -18,7 +18,7 @@ Answer = Literal["agrees", "disagrees", "undecided"]
 
 
 @dataclass(frozen=True)
-class RebuildResult:
+class ReproducedCell:
     """A cell as recorded by others, and as reproduced here."""
 
     key: CellKey
@@ -53,7 +53,7 @@ class RebuildResult:
         }
 
 
-def rebuild_candidates(
+def reproducible_cells(
     status: Status, records: Iterable[Record], machine: str, device: str, environments: Collection[str]
 ) -> list[CellKey]:
     """Return the cells that only other machines have run and that can run here.  device: the value of `--device`."""
@@ -76,7 +76,7 @@ def rebuild_candidates(
 def _runnable(matrix: Matrix, environment: str, device: str) -> Iterator[tuple[str, str]]:
     return (
         (cell.source, cell.solution)
-        for cell in planned(matrix, environment)
+        for cell in plan_cells(matrix, environment)
         if cell.device == device and cell.reason is None
     )
 
@@ -87,7 +87,7 @@ def draw_sample(cells: list[CellKey], share: float, seed: int) -> list[CellKey]:
     return sorted(random.Random(seed).sample(cells, min(count, len(cells))))
 
 
-def by_run(cells: Iterable[CellKey]) -> Mapping[tuple[str, str], list[str]]:
+def group_by_run(cells: Iterable[CellKey]) -> Mapping[tuple[str, str], list[str]]:
     """Group cells that one run of the suite can cover: {(environment, solution): sources}."""
     sources: dict[tuple[str, str], list[str]] = defaultdict(list)
     for key in cells:
@@ -95,6 +95,6 @@ def by_run(cells: Iterable[CellKey]) -> Mapping[tuple[str, str], list[str]]:
     return sources
 
 
-def compare(status: Status, reproduced: Status, cells: Iterable[CellKey]) -> list[RebuildResult]:
+def compare(status: Status, reproduced: Status, cells: Iterable[CellKey]) -> list[ReproducedCell]:
     """Compare cells of a status with those of the new run, whose device may be another model of the same kind."""
-    return [RebuildResult(key, status.verdict(key), reproduced.verdict(key)) for key in cells]
+    return [ReproducedCell(key, status.verdict(key), reproduced.verdict(key)) for key in cells]
