@@ -1093,6 +1093,7 @@ FIXES = [
     ("hash-seed", "x = sorted(names, key=len)", "x = sorted(sorted(names), key=len)"),
     ("clock", "run = time.time_ns()\nrng = random.Random(run)", "run = 0\nrng = random.Random(run)"),
     ("clock", "run = now().isoformat()\nrng = random.Random(run)", "run = '0'\nrng = random.Random(run)"),
+    ("hash-seed", "node = self.near.pop()", "node = min(self.near); self.near.remove(node)"),
     ("hash-seed", "x = list(set(words))", "x = list(sorted(set(words)))"),
     ("hash-seed", "for one in labels:\n    pass", "for one in sorted(labels):\n    pass"),
     (
@@ -1165,6 +1166,8 @@ FIXES = [
     ("random", "torch.seed()", "torch.manual_seed(0)"),
     ("random", "np.random.seed()", "np.random.seed(0)"),
     ("random", "rng = default_rng(seed=None)", "rng = default_rng(0)"),
+    ("random", "rng = default_rng(a.seed)", "rng = default_rng(0 if a.seed is None else a.seed)"),
+    ("random", "random.seed(n)", "random.seed(0 if n is None else n)"),
     ("random", "x = os.getrandom(4)", "x = bytes(4)"),
     ("pid", "s = threading.current_thread().native_id", "s = 0"),
     ("memory", "x = torch.empty(3, 4)", "x = torch.zeros(3, 4)"),
@@ -1228,6 +1231,8 @@ def test_the_advice_is_that_of_the_change() -> None:
 
 
 NO_FIXES = [
+    ("hash-seed", "x = words.pop().lower()"),
+    ("hash-seed", "x = y = words.pop()"),
     ("clock", "begun = datetime.strptime(text)"),
     ("random", "x = choice(plans)"),
     ("clock", "x = ("),

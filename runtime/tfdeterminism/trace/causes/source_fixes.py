@@ -322,8 +322,20 @@ def _sort_sets(code):
     edits = []
     for node in iterables:
         edits += [code.replace(node, text.format(code.text(node))) for text in ("sorted({})", "sorted({}, key=repr)")]
+    edits += _take_the_least(code)
     hashes = [call for call in code.calls(("hash",)) if call.args]
     return edits + [code.replace(call, _DIGEST.format(code.text(call.args[0]))) for call in hashes]
+
+
+def _take_the_least(code):
+    """Return edits of `x = a_set.pop()`, which takes any element."""
+    node = code.statement
+    if not isinstance(node, ast.Assign) or len(node.targets) > 1 or not isinstance(node.targets[0], ast.Name):
+        return []
+    call, name = node.value, node.targets[0].id
+    if not isinstance(call, ast.Call) or call.args or not isinstance(call.func, ast.Attribute) or _name(call) != "pop":
+        return []
+    return [code.replace(node, "{0} = min({1}); {1}.remove({0})".format(name, code.text(call.func.value)))]
 
 
 def _unsorted(nodes):
@@ -430,6 +442,8 @@ def _seed_generators(code):
         if _name(call) == "SystemRandom":
             name = name[: -len("SystemRandom")] + "Random" if "." in name else "__import__('random').Random"
         edits.append(code.replace(call, "{}({})".format(name, SEED)))
+    for seed in (seed for call in code.calls(_GENERATORS) for seed in _seeds_that_may_be_none(call)):
+        edits.append(code.replace(seed, "{} if {} is None else {}".format(SEED, *[code.text(seed)] * 2)))
     for call in (call for call in code.calls(("seed",)) if _has_no_seed(call) and isinstance(call.func, ast.Attribute)):
         owner = code.text(call.func.value)
         if not owner.endswith("random") or owner.startswith("torch"):  # PyTorch's seed() takes no number
@@ -452,6 +466,12 @@ def _has_no_seed(call):
     """Return whether a call has no arguments, or the one argument None."""
     arguments = call.args + [keyword.value for keyword in call.keywords]
     return all(isinstance(value, _Constant) and value.value is None for value in arguments) and len(arguments) < 2
+
+
+def _seeds_that_may_be_none(call):
+    """Return [the only argument of a call] if it is a variable or an attribute, else []."""
+    arguments = call.args + [keyword.value for keyword in call.keywords if keyword.arg]
+    return [value for value in arguments if len(arguments) == 1 and isinstance(value, (ast.Name, ast.Attribute))]
 
 
 def _is_of_module(code, call, module):

@@ -21,9 +21,11 @@ _ALWAYS = ("hash-seed", "addresses", "memory", "switches", "one-thread")  # leav
 _FINE = 3  # a pin with a smaller `coarseness` removes one source of nondeterminism alone
 _NOTED = tuple(kind.name for kind in kinds.ALL if not kind.has_pin)
 _CONSTANT = tuple(kind.name for kind in kinds.ALL if kind.constant)
-_LONG_RUN = 600    # seconds
+_LONG_RUN = 600  # seconds
 _RUNS_OF_A_PROOF = 12
+_RUNS_OF_A_RATE = 6
 _FIRST_RUNS = 3  # without pins, at least
+_MOST_RUNS = 24  # that must agree because pinned runs seldom differed
 _LONGER = 3  # factor on the number of runs while values at a line of the program differ
 _RARELY = ("hash-seed", "random", "pid")
 _VARIED = ("listing", "mtime", "completion", "time-zone", "machine")
@@ -97,7 +99,9 @@ class CauseSearch(object):
         if seconds > _LONG_RUN:
             self._progress.print_line(
                 "  a run takes {:.0f} min, a proof about {} runs: --steps N ends each after N training steps".format(
-                    seconds / 60, _RUNS_OF_A_PROOF))
+                    seconds / 60, _RUNS_OF_A_PROOF
+                )
+            )
 
     def _compare(self):
         """Choose what is compared: weights if there are any, else files that differ, else the printed text."""
@@ -113,13 +117,12 @@ class CauseSearch(object):
         """Return how many runs must agree so that runs which differ as often as those without pins seldom do."""
         if self.only_first_differs():
             return _FIRST_RUNS
-        ends = self.interventions.runs
-        pairs = [(a, b) for index, a in enumerate(ends) for b in ends[index + 1 :]]
-        agreement = (sum(a == b for a, b in pairs) + 1.0) / (len(pairs) + 2.0)
-        return 1 + max(2, int(math.ceil(math.log(_RISK) / math.log(agreement))))
+        return _runs_that_seldom_agree(self.interventions.runs)
 
-    def run_series(self, pins, number):
-        """Run the program from its initial files and return the runs, which end once two differ or one fails.
+    def run_series(self, pins, number, whole=False):
+        """Run the program from its initial files and return the runs, which end once one fails or two differ.
+
+        whole: whether runs that differ do not end them.
 
         Pinned "files" are restored before each run, all of them or those that the pin names.
         """
@@ -131,7 +134,7 @@ class CauseSearch(object):
                 self._copy.restore_only(pins["files"])
             what = "pinned: " + self._describe_pins(pins) if pins else "with the fix"
             runs.append(self._runs.run(turn, pins, what=what))
-            if runs[-1].failed or not self.ends_agree(runs):
+            if runs[-1].failed or not (whole or self.ends_agree(runs)):
                 break
         return runs
 
@@ -140,22 +143,55 @@ class CauseSearch(object):
         return len({run.ends[self.interventions.compared] for run in runs}) == 1
 
     def agree(self, pins):
-        """Return whether the runs agree with these pins. pins: {kind: None, or its places}."""
-        key = repr(sorted(pins.items(), key=str)), self.interventions.needed
-        if key not in self._agreements:
-            self._progress.planned += self.interventions.needed
-            runs = self.run_series(pins, self.interventions.needed)
-            failed = runs[-1].failed
-            self._progress.planned -= self.interventions.needed - len(runs)
-            do_agree = not failed and self.ends_agree(runs)
-            self.hold_counts.update(_count_held_calls(pins, runs[-1].ledger))
-            has_no_hold = do_agree and not any(self.hold_counts[name] for name in pins)
-            self._agreements[key] = do_agree and not has_no_hold
-            outcome = FAILED if failed else "took no hold" if has_no_hold else (
-                "equal in {} runs" if do_agree else "differs within {} runs").format(len(runs))
-            self.interventions.tried.append("{} pinned: {}".format(self._describe_pins(pins), outcome))
-            self._progress.print_line("  " + self.interventions.tried[-1])
-        return self._agreements[key]
+        """Return whether the runs agree with these pins. pins: {kind: None, or its places}.
+
+        Runs that differed prove it for any number of runs; runs that agreed, for their number.
+        """
+        key = repr(sorted(pins.items(), key=str))
+        if self._agreements.get(key, (False, 0))[1] < self.interventions.needed:
+            self._agreements[key] = self._try_pins(pins)
+        return self._agreements[key][0]
+
+    def agreed_runs(self, pins):
+        """Return how many runs with these pins, for which agree() is true, agreed."""
+        return self._agreements[repr(sorted(pins.items(), key=str))][1]
+
+    def _try_pins(self, pins):
+        """Return (whether runs with these pins agree, the number of runs for which that is proved)."""
+        needed = self.interventions.needed
+        self._progress.planned += needed
+        runs = self.run_series(pins, needed)
+        failed = runs[-1].failed
+        self._progress.planned -= needed - len(runs)
+        do_agree = not failed and self.ends_agree(runs)
+        if not failed and not do_agree:
+            self._learn_rate(runs)
+        self.hold_counts.update(_count_held_calls(pins, runs[-1].ledger))
+        has_no_hold = do_agree and not any(self.hold_counts[name] for name in pins)
+        outcome = (
+            FAILED
+            if failed
+            else "took no hold"
+            if has_no_hold
+            else ("equal in {} runs" if do_agree else "differs within {} runs").format(len(runs))
+        )
+        self._add_tried("{} pinned: {}".format(self._describe_pins(pins), outcome))
+        return do_agree and not has_no_hold, needed if do_agree or failed else math.inf
+
+    def _learn_rate(self, runs):
+        """Require more runs to agree if these, with some causes pinned, differed so late that the rest is rare."""
+        ends = [run.ends[self.interventions.compared] for run in runs if not run.failed]
+        needed = min(_runs_that_seldom_agree(ends), _MOST_RUNS)
+        if len(ends) > 2 and needed > self.interventions.needed and not _only_first_differs(ends):
+            self._require_runs(needed)
+
+    def _require_runs(self, needed):
+        self.interventions.needed = needed
+        self._progress.print_line("  a difference is rare: from now on, {} runs must agree".format(needed))
+
+    def _add_tried(self, line):
+        self.interventions.tried.append(line)
+        self._progress.print_line("  " + line)
 
     def _describe_pins(self, pins):
         return " and ".join(
@@ -176,18 +212,7 @@ class CauseSearch(object):
         if "addresses" in names and not self._pins_address_lines:
             names = self._drop_helpers(names)
         pins = self._line_pins or self._expand_pins(names, self._pins_address_lines)
-        interventions.causes = [
-            ProvenCause(
-                kinds.BY_NAME[name], pins, interventions.needed, name == "files" and self.only_first_differs()
-            )
-            for name in names
-        ]
-        for cause in interventions.causes:
-            self._places.find(cause)
-        # Runs that differ seldom may agree by chance.
-        only_once = bool(self._line_pins) and interventions.needed > _FIRST_RUNS
-        has_lines = all(cause.places and cause.kind.has_places for cause in interventions.causes)
-        if has_lines and not only_once or self._agree_again(pins):
+        if self.agree(pins) and self._is_confirmed(names, pins):
             interventions.verdict = PROVEN
             for cause in interventions.causes:
                 cause.pinned_calls = self.hold_counts[cause.kind.name]
@@ -196,8 +221,46 @@ class CauseSearch(object):
             return
         interventions.causes, interventions.verdict = [], NOT_PROVED
         if retries:
-            interventions.needed *= 2
+            self._require_runs(max(interventions.needed, min(2 * interventions.needed, _MOST_RUNS)))
             self._find_kinds(retries - 1)
+
+    def _is_confirmed(self, names, pins):
+        """Set the causes and their places, and return whether new runs agree where earlier ones may have by chance.
+
+        Runs that differ seldom do, and so do some of many sets of pins or lines that were tried.
+        """
+        runs, first_run_only = self.agreed_runs(pins), self.only_first_differs()
+        causes = self.interventions.causes = [
+            ProvenCause(kinds.BY_NAME[name], pins, runs, name == "files" and first_run_only) for name in names
+        ]
+        if len(causes) > 1:
+            self._learn_rates_without_one(pins)
+            if not self._agree_again(pins):
+                return False
+        for cause in causes:
+            self._places.find(cause)
+        has_lines = all(cause.places and cause.kind.has_places for cause in causes)
+        if not has_lines:
+            for cause in causes:
+                self._learn_rate_at_lines(cause)
+            return self._agree_again(pins)
+        if sum(len(cause.places) for cause in causes) > 1:
+            return self._agree_again(dict(pins, **{cause.kind.name: cause.pinned_places for cause in causes}))
+        return not self._line_pins or self.interventions.needed <= _FIRST_RUNS or self._agree_again(pins)
+
+    def _learn_rates_without_one(self, pins):
+        """Run the program with all causes pinned but one, for each, and require the runs that this rate asks for."""
+        for cause in self.interventions.causes:
+            others = {name: places for name, places in pins.items() if name != cause.kind.name}
+            self._progress.planned += _RUNS_OF_A_RATE
+            self._learn_rate(self.run_series(others, _RUNS_OF_A_RATE, whole=True))
+
+    def _learn_rate_at_lines(self, cause):
+        """Run the program with a cause pinned at all of its lines, if that did not suffice, and learn from the rate."""
+        lines = [] if cause.places or not cause.kind.has_places else self._places.candidates(cause.kind.name)
+        if lines:
+            self._progress.planned += _RUNS_OF_A_RATE
+            self._learn_rate(self.run_series(dict(cause.pins, **{cause.kind.name: lines}), _RUNS_OF_A_RATE, whole=True))
 
     def _ranks_of(self, cause):
         """Return [a line about the ranks that a cause enters], or [] if it enters all."""
@@ -210,12 +273,11 @@ class CauseSearch(object):
         return ["in rank {} only, of {} ranks".format(", ".join(sorted(ranks)), len(all_ranks))]
 
     def _agree_again(self, pins):
-        """Return whether new runs agree with the pins, too."""
+        """Return whether new runs agree with these pins of all causes, everywhere or at their lines alone."""
         self._progress.planned += self.interventions.needed
         runs = self.run_series(pins, self.interventions.needed)
         if runs[-1].failed or not self.ends_agree(runs):
-            self.interventions.tried.append(
-                "{} pinned: equal at first, and not again".format(self._describe_pins(pins)))
+            self._add_tried("{} pinned: equal at first, and not again".format(self._describe_pins(pins)))
             return False
         for cause in self.interventions.causes:
             cause.runs += len(runs)
@@ -306,14 +368,10 @@ class CauseSearch(object):
         if name == "schedule":
             return 0, order
         if name == "random":
-            return (
-                0 if any(row.is_users or row.what == kinds.FIRST_DRAW for row in self.events(name)) else 2
-            ), order
+            return (0 if any(row.is_users or row.what == kinds.FIRST_DRAW for row in self.events(name)) else 2), order
         if name in ("hash-seed", "listing", "mtime", "addresses"):
             return (0 if self.differing_places(name) else 1 if name == "hash-seed" else 2), order
-        if name in ("switches", "one-thread") or not any(
-            row.is_users for row in self.events(name)
-        ):
+        if name in ("switches", "one-thread") or not any(row.is_users for row in self.events(name)):
             return 2, order
         return (1 if name in ("clock", "memory", "one-worker") else 0), order
 
@@ -338,9 +396,7 @@ class CauseSearch(object):
         for index, run in enumerate(self.baseline[:2]):
             for row in run.ledger:
                 if row.kind == kind and row.is_users:
-                    events[index].setdefault(row.place, []).append(
-                        (row.position, row.what, row.count, row.digest)
-                    )
+                    events[index].setdefault(row.place, []).append((row.position, row.what, row.count, row.digest))
         return sorted(
             place
             for place in set(events[0]) | set(events[1])
@@ -348,8 +404,7 @@ class CauseSearch(object):
         )
 
     def only_first_differs(self):
-        ends = self.interventions.runs
-        return len(ends) > 2 and ends[0] != ends[1] and len(set(ends[1:])) == 1
+        return _only_first_differs(self.interventions.runs)
 
     def carried_files(self):
         """Return the paths of the files that the first run created or changed."""
@@ -395,7 +450,19 @@ class CauseSearch(object):
         run = self._runs.run(0, vary={name: seed}, what="varied: " + name)
         tiers = [WEIGHTS] if self.interventions.compared == WEIGHTS else [FILES, PRINTED]
         return not run.failed and any(
-            run.ends[tier] not in {run_without.ends[tier] for run_without in self.baseline} for tier in tiers)
+            run.ends[tier] not in {run_without.ends[tier] for run_without in self.baseline} for tier in tiers
+        )
+
+
+def _only_first_differs(ends):
+    return len(ends) > 2 and ends[0] != ends[1] and len(set(ends[1:])) == 1
+
+
+def _runs_that_seldom_agree(ends):
+    """Return how many runs seldom agree by chance if they differ as often as runs with these ends."""
+    pairs = [(a, b) for index, a in enumerate(ends) for b in ends[index + 1 :]]
+    agreement = (sum(a == b for a, b in pairs) + 1.0) / (len(pairs) + 2.0)
+    return 1 + max(2, int(math.ceil(math.log(_RISK) / math.log(agreement))))
 
 
 def _line_of(row):
@@ -409,4 +476,3 @@ def _count_held_calls(pins, rows):
     for row in rows:
         counts[row.kind] += row.held if row.kind in pins else 0
     return {name: counts[name] for name in pins}
-

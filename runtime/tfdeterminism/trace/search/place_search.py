@@ -9,7 +9,7 @@ from .minimize import ddmin
 from .proven_cause import Place
 
 _STARTS = ("start", "submit", "apply_async")  # calls of the kind completion that start a task
-_ALONE = 2  # lines that are tried alone first
+_ALONE = 4  # lines that are tried alone first: where a line does not suffice, two runs often show it
 
 
 class PlaceSearch(object):
@@ -42,7 +42,8 @@ class PlaceSearch(object):
             if minimal is None and group and test(group):
                 minimal = ddmin(group, test)
         if minimal is not None:
-            cause.place_runs = self._search.interventions.needed
+            cause.pinned_places = sorted(minimal)
+            cause.place_runs = self._search.agreed_runs(dict(all_pins, **{name: cause.pinned_places}))
             cause.places = [self._place(name, place) for place in minimal]
 
     def _set_only_line(self, cause):

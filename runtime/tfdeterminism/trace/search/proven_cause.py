@@ -28,17 +28,18 @@ class Place(object):
 class ProvenCause(object):
     """A kind of nondeterminism without which the runs agree, and with which they differ.
 
-    kind: its class of interpose.kinds; places: the Places at which a pin alone suffices, [] if no line suffices; pins:
-    all pins of the test, {kind: None, or its places}; runs: number of runs with these pins, which all ended alike;
-    pinned_calls: how often the pin gave a value in the last run with it everywhere or at some lines; first_run_only:
-    whether only the first run without pins ended otherwise; place_runs: number of runs with the pin at these places
-    alone, which all ended alike; details: lines of text on what differs; fix: a source_fix_trial.SourceFix.
+    kind: its class of interpose.kinds; places: the Places at which a pin alone suffices, [] if no line suffices;
+    pinned_places: what the pin names for them; pins: all pins of the test, {kind: None, or its places}; runs: number
+    of runs with these pins, which all ended alike; pinned_calls: how often the pin gave a value in the last run with
+    it everywhere or at some lines; first_run_only: whether only the first run without pins ended otherwise;
+    place_runs: number of runs with the pin at these places alone, which all ended alike; details: lines of text on
+    what differs; fix: a source_fix_trial.SourceFix.
     """
 
     def __init__(self, kind, pins, runs, first_run_only):
         self.kind, self.pins, self.runs, self.first_run_only = kind, pins, runs, first_run_only
         self.places, self.place_runs, self.pinned_calls, self.fix = [], 0, 0, None
-        self.details = []  # type: list[str]
+        self.details, self.pinned_places = [], []  # type: tuple[list[str], list[str]]
 
     @property
     def pinned(self):
