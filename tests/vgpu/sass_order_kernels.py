@@ -8,7 +8,7 @@ import re
 from pathlib import Path
 
 import test_order
-from test_order import NEIGHBOR, OWN, OWN_SHARED, P0
+from test_order import LOCAL, NEIGHBOR, OWN, OWN_SHARED, P0
 from virtual_device import SCRATCH
 
 TEXT = Path(__file__).with_name("kernels") / "order.ptx"
@@ -48,6 +48,10 @@ VOTES = f"""{OWN} mov.u32 %r4, 0; mov.u32 %r3, %t; setp.ge.u32 %p1, %t, 20; vote
 popc.b32 %r1, %r1; add.u32 %r4, %r4, %r1; add.u32 %r3, %r3, 16; setp.lt.u32 %p2, %r3, 80;
 vote.sync.ballot.b32 %r2, %p2, %r2; @%p2 bra NEXT; END: bar.warp.sync -1; st.global.u32 [%l1], %r4;"""
 DIVISION = "cvt.rn.f32.u32 %r5, %r1; cvt.rn.f32.u32 %r6, %t; div.rn.f32 %r5, %r5, %r6; cvt.rzi.u32.f32 %r1, %r5;"
+# Accesses to the local array of LOCAL.
+PUT, GET = "st.local.u32 [%l4], VALUE;", "ld.local.u32 %r1, [%l4];"
+PUT_SUM = PUT.replace("VALUE", "%r1")
+ELEMENT = f"{LOCAL} mul.wide.u32 %l3, %t, 4; add.u64 %l4, %l4, %l3;"  # %l4: the address of element %t
 LEADER = "setp.ne.u32 %p1, %t, 0; @%p1 exit; st.global.u32 [%l1], %r1;"
 # name: body, grid, block, the rule; beside the kernels of test_order.py
 INDEPENDENT = {
@@ -63,6 +67,23 @@ INDEPENDENT = {
         f"{EIGHT} setp.gt.u32 %p2, %r1, 9; @%p2 bra END; {ARITHMETIC} END: {LEADER}", 2, 8, None),
     "an unspecified branch around a division": (  # rare divisions are done by a subroutine
         f"{EIGHT} setp.gt.u32 %p2, %r1, 9; @%p2 bra END; {DIVISION} END: {LEADER}", 2, 8, None),
+    "an unspecified value in a local variable": (
+        f"{LOCAL}{EIGHT} {PUT_SUM} add.u32 %r1, %r1, 7; st.local.u32 [%l4+4], %r1; {GET} {LEADER}", 2, 8, None),
+    "an unspecified value in a local variable that is overwritten": (
+        f"{LOCAL}{EIGHT} {PUT_SUM} {PUT.replace('VALUE', '%t')} {GET} st.global.u32 [%l1], %r1;", 2, 8, None),
+    "an unspecified branch around a local variable": (
+        f"{LOCAL}{EIGHT} {PUT_SUM} setp.gt.u32 %p2, %r1, 9; @%p2 bra END; {PUT_SUM} st.local.u32 [%l4+4], 7; {GET}"
+        f"{ARITHMETIC} {PUT_SUM} END: {LEADER}", 2, 8, None),
+    "a local variable under an unspecified guard": (
+        f"{LOCAL}{EIGHT} setp.gt.u32 %p2, %r1, 9; @%p2 {PUT.replace('VALUE', '5')} setp.eq.u32 %p1, %t, 0;"
+        f"@!%p1 {GET} @%p1 st.global.u32 [%l1], %r1;", 2, 8, None),
+    "an unspecified branch around an element of a local array": (
+        f"{ELEMENT}{EIGHT} {PUT_SUM} setp.gt.u32 %p2, %r1, 9; @%p2 bra END; {ARITHMETIC} {PUT_SUM}"
+        f"END: {PUT.replace('VALUE', '%t')} {GET} st.global.u32 [%l1], %r1;", 2, 8, None),
+    "an unwritten local variable that is not used": (
+        f"{LOCAL}{OWN} {GET} add.u32 %r1, %r1, %t; setp.lt.u32 %p1, %t, 4; @%p1 mov.u32 %r1, %t;"
+        "@%p1 st.global.u32 [%l1], %r1;", 2, 8, None),
+    "a subroutine while a value is unspecified": (f"{EIGHT} call store_some, (%l1, 3); {LEADER}", 2, 8, None),
     "an unspecified value that is overwritten": (
         f"{EIGHT} setp.ne.u32 %p1, %t, 0; @%p1 mov.u32 %r1, %t; st.global.u32 [%l1], %r1;", 2, 8, None),
     "a sum of doubles of eight lanes": (
@@ -110,6 +131,29 @@ DEPENDENT = {
         + LEADER.replace("%r1", "%r2"), 2, 8, "inactive_lane"),
     "an unspecified value in shared memory": (
         f"{EIGHT} {OWN_SHARED} st.volatile.shared.u32 [%l3], %r1; {LEADER}", 2, 8, "inactive_lane"),
+    "an unspecified value from a local variable": (
+        f"{LOCAL}{EIGHT} {PUT_SUM} mov.u32 %r1, %t; {GET} st.global.u32 [%l1], %r1;", 2, 8, "inactive_lane"),
+    "an unspecified value from a local variable by a generic address": (
+        f"{LOCAL}{EIGHT} {PUT_SUM} cvta.local.u64 %l2, %l4; ld.volatile.u32 %r1, [%l2];"
+        "st.global.u32 [%l1], %r1;", 2, 8, "inactive_lane"),
+    "a local variable that an unspecified branch assigns": (
+        f"{LOCAL}{EIGHT} {PUT.replace('VALUE', '%t')} setp.gt.u32 %p2, %r1, 1000; mov.u32 %r2, %t; @%p2 bra END;"
+        f"{ARITHMETIC.replace('%r1', '%r2')} {PUT.replace('VALUE', '%r2')} END: {GET} st.global.u32 [%l1], %r1;",
+        2, 8, "inactive_lane"),
+    "a local variable that an unspecified guard assigns": (
+        f"{LOCAL}{EIGHT} {PUT.replace('VALUE', '%t')} setp.gt.u32 %p2, %r1, 1000; @%p2 {PUT.replace('VALUE', '5')}"
+        f"{GET} st.global.u32 [%l1], %r1;", 2, 8, "inactive_lane"),
+    "an element of a local array that an unspecified branch assigns": (
+        f"{ELEMENT}{EIGHT} {PUT.replace('VALUE', '%t')} setp.gt.u32 %p2, %r1, 9; mov.u32 %r2, %t; @%p2 bra END;"
+        f"{ARITHMETIC.replace('%r1', '%r2')} {PUT.replace('VALUE', '%r2')} END: {GET} st.global.u32 [%l1], %r1;",
+        2, 8, "inactive_lane"),
+    "an unspecified index of a local array": (
+        f"{LOCAL}{EIGHT} and.b32 %r1, %r1, 7; mul.wide.u32 %l3, %r1, 4; add.u64 %l2, %l4, %l3;"
+        f"st.local.u32 [%l2], %t; {GET} {LEADER}", 2, 8, "inactive_lane"),
+    "an unspecified branch around an index of a local array": (
+        f"{LOCAL}{EIGHT} setp.gt.u32 %p2, %r1, 9; @%p2 bra END; {ARITHMETIC} and.b32 %r1, %r1, 7;"
+        f"mul.wide.u32 %l3, %r1, 4; add.u64 %l2, %l4, %l3; st.local.u32 [%l2], %t; END: {LEADER}",
+        2, 8, "inactive_lane"),
     "an unspecified branch": (
         f"{EIGHT} setp.gt.u32 %p2, %r1, 9; @%p2 bra MORE; bra LESS; MORE: {LOOP.replace('NAME', 'A')} LESS: {LEADER}",
         2, 8, "inactive_lane"),

@@ -14,6 +14,9 @@ SHARED = ".shared .align 4 .b8 word[1024];"
 OWN_SHARED = "mov.u64 %l2, word; mul.wide.u32 %l3, %t, 4; add.u64 %l3, %l2, %l3;"
 NEIGHBOR = "xor.b32 %r1, %t, DISTANCE; mul.wide.u32 %l4, %r1, 4; add.u64 %l4, %l2, %l4; ld.shared.u32 %r2, [%l4];"
 EXCHANGE = f"{OWN} {OWN_SHARED} st.shared.u32 [%l3], %t; MEET {NEIGHBOR} st.global.u32 [%l1], %r2;"
+# %l4: the address of a local array, which ptxas keeps in memory because its index is loaded.
+LOCAL = f""".local .align 4 .b8 own[32]; {P0} ld.volatile.global.u32 %r4, [%l0+1020]; cvt.u64.u32 %l4, %r4;
+mov.u64 %l2, own; add.u64 %l4, %l4, %l2;"""
 # The float maximum by compare-and-swap: the operand is the thread's number.
 MAXIMUM = f"""{P0} cvt.rn.f32.u32 %r1, %i; ld.global.u32 %r2, [%l0];
 AGAIN: mov.b32 %r3, %r2; max.f32 %r4, %r3, %r1; atom.global.cas.b32 %r2, [%l0], %r3, %r4;
@@ -47,6 +50,9 @@ INDEPENDENT = {
     "own words": (f"{OWN} st.global.u32 [%l1], %i;", 2, 64, None),
     "own words, by pairs": (f"{P0} mul.wide.u32 %l1, %i, 8; add.u64 %l1, %l0, %l1;"
                             "st.global.u64 [%l1], 7;", 2, 32, None),
+    "a local variable": (
+        f"{LOCAL} {OWN} st.local.u32 [%l4+4], %i; ld.local.u32 %r1, [%l4+4]; cvta.local.u64 %l2, %l4;"
+        "ld.volatile.u32 %r2, [%l2+4]; add.u32 %r1, %r1, %r2; st.global.u32 [%l1], %r1;", 2, 64, None),
     "own bytes": (f"{P0} cvt.u64.u32 %l1, %i; add.u64 %l1, %l0, %l1; st.global.u8 [%l1], %i;", 2, 64, None),
     "one value of all": (f"{P0} st.global.u32 [%l0], 5;", 2, 64, "one_value"),
     "the value that is there": (f"{P0} st.global.u32 [%l0], 0; ld.global.u32 %r1, [%l0];", 2, 64, "same_value"),
@@ -76,6 +82,12 @@ DEPENDENT = {
     "a barrier of the warp alone": (exchange("bar.warp.sync -1;", 64), 1, 128, "race"),
     "a barrier of some": (exchange("bar.sync 1, 64;", 32), 1, 128, "race"),
     "a barrier at which some arrive": (exchange(ARRIVES, 32), 1, 64, "race"),
+    "an unwritten local variable": (
+        f"{LOCAL} {OWN} st.local.u32 [%l4+4], %i; ld.local.u32 %r1, [%l4]; st.global.u32 [%l1], %r1;",
+        2, 64, "uninitialized"),
+    "an unwritten local variable at a generic address": (
+        f"{LOCAL} {OWN} st.local.u32 [%l4+4], %i; cvta.local.u64 %l2, %l4; ld.volatile.u32 %r1, [%l2];"
+        "st.global.u32 [%l1], %r1;", 2, 64, "uninitialized"),
     "a fence": (exchange("membar.gl;", 64), 1, 128, "race"),
     "one value, and one lane looks in between": (
         f"{P0} {ONE_BY_ONE} st.global.u32 [%l0], 1; exit;"
@@ -136,3 +148,18 @@ def test_order_dependent_kernels_are_not_proved(verdict_by_kernel, name):
     verdict = verdict_by_kernel[name]
     assert not verdict["proved"]
     assert DEPENDENT[name][3] in {reason["reason"] for reason in verdict["reasons"]}
+
+
+def test_a_call_begins_with_unwritten_local_variables():
+    """Neither what an earlier call has written nor what the caller has written counts; the caller's stays known."""
+    head = """.func (.param .b32 r) own_word(.param .b32 n) {
+    .local .align 4 .b8 own[32]; .reg .b32 %a<3>; .reg .pred %p; ld.param.u32 %a0, [n]; setp.eq.u32 %p, %a0, 0;
+    @!%p st.local.u32 [own], %a0; mov.u32 %a1, 7;
+    READ ld.local.u32 %a1, [own]; st.param.b32 [r], %a1; ret; }"""
+    call = "{ .param .b32 n; .param .b32 r; st.param.b32 [n], VALUE; call (r), own_word, (n); ld.param.b32 %r2, [r]; }"
+    body = f"""{LOCAL} {OWN} st.local.u32 [%l4], %i; {call.replace("VALUE", "5")} {call.replace("VALUE", "0")}
+    ld.local.u32 %r1, [%l4]; add.u32 %r1, %r1, %r2; st.global.u32 [%l1], %r1;"""
+    kernels = {guard: (kernel(body, ["p0"], head=head.replace("READ", guard)), 1, 32) for guard in ("@!%p", "@%p", "")}
+    found = verdicts(kernels)
+    assert [found[guard]["proved"] for guard in kernels] == [True, False, False]
+    assert {reason["reason"] for reason in found["@%p"]["reasons"]} == {"uninitialized"}

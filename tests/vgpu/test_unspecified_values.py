@@ -17,7 +17,7 @@ SCHEDULES = ("serial", "reverse", "random:1", "random:2", "random:3")
 def observe(image, seeds, folder):
     """Run the kernels of these seeds in each schedule; return the seeds of those that differ, and of the proved."""
     launches = [
-        Launch(f"k{seed}", 2, shuffle_kernels.kernel(seed)[1], [np.zeros(2 * shuffle_kernels.MAX_THREADS, np.uint32)])
+        Launch(f"k{seed}", 2, shuffle_kernels.kernel(seed)[1], [np.zeros(shuffle_kernels.WORDS, np.uint32)])
         for seed in seeds
     ]
     outputs = {seed: set() for seed in seeds}

@@ -48,11 +48,11 @@ void BlockMemory::bind(WarpContext& context, CallFrame* frame) {
   context.per_lane_memory.clear();
   for (CallFrame* caller_frame = frame; caller_frame; caller_frame = caller_frame->caller) {
     if (caller_frame->program->local_bytes)
-      context.per_lane_memory.push_back({caller_frame->local_base(), caller_frame->program->local_bytes});
+      context.per_lane_memory.push_back({caller_frame->local_base(), caller_frame->program->local_bytes, true});
     if (caller_frame->program->scratch_bytes)
-      context.per_lane_memory.push_back({caller_frame->scratch.data(), caller_frame->program->scratch_bytes});
+      context.per_lane_memory.push_back({caller_frame->scratch.data(), caller_frame->program->scratch_bytes, false});
     if (caller_frame->caller)
-      context.per_lane_memory.push_back({caller_frame->parameters.data(), caller_frame->program->parameter_bytes});
+      context.per_lane_memory.push_back({caller_frame->parameters.data(), caller_frame->program->parameter_bytes, false});
   }
 }
 

@@ -75,7 +75,6 @@ Step ControlFlow::call(Warp& warp, uint32_t group, const Instruction& i, uint32_
   const DecodedFunction* callee =
       site.callee.empty() ? resolve_indirect_callee(warp, group, i, mask) : launch_.functions->program(site.callee);
   if (!callee || callee->parameter_bytes < site.parameter_bytes) return fail(KernelFault::OutOfBounds);
-  if (context_.observer) context_.observer->on_function_entry(*callee);
   ConvergenceGroup& g = warp.groups[group];
   CallFrame* frame = warp.push_frame(*callee);
   frame->caller = caller, frame->site = &site, frame->depth = caller->depth + 1, frame->return_pc = next;
@@ -90,6 +89,7 @@ Step ControlFlow::call(Warp& warp, uint32_t group, const Instruction& i, uint32_
   g.frame = frame;
   g.pc = 0;
   memory_.bind(context_, frame);
+  if (context_.observer) context_.observer->on_function_entry(context_, *callee);
   return Step::Next;
 }
 

@@ -134,6 +134,7 @@ struct DecodedFunction {
   };
   std::vector<Variable> shared_variables;
   uint32_t declared_shared() const { return shared_bytes - shared_guards; }
+  bool contains(const Instruction& i) const { return &i >= code.data() && &i < code.data() + code.size(); }
   const char* position = "line";  // the unit of Instruction::line: "line" of a text, or "offset" in machine code
   uint32_t local_align = 16, shared_align = 16;  // alignment of local and shared variables
 };

@@ -13,14 +13,31 @@ Location location_of(const WarpContext& warp, const uint8_t* pointer) {
   return allocation.end ? Location{Location::Global, allocation.number, address - allocation.origin} : Location();
 }
 
+namespace {
+
+// Sets the order of lanes to that of their numbers.
+void order_by_number(uint32_t active_mask, uint8_t lanes[kWarpSize], MemoryAccess& access) {
+  for (uint32_t remaining = active_mask; remaining; remaining &= remaining - 1)
+    lanes[access.count++] = static_cast<uint8_t>(__builtin_ctz(remaining));
+  access.lane_order = lanes;
+}
+
+}  // namespace
+
 void notify_access(WarpContext& warp, const Instruction& i, MemoryAccess access) {
   uint8_t lanes[kWarpSize];
-  if (!access.lane_order) {
-    for (uint32_t remaining = warp.active_mask; remaining; remaining &= remaining - 1)
-      lanes[access.count++] = static_cast<uint8_t>(__builtin_ctz(remaining));
-    access.lane_order = lanes;
-  }
+  if (!access.lane_order) order_by_number(warp.active_mask, lanes, access);
   warp.observer->on_access(warp, i, access);
+  warp.follows_values = warp.observer->follows_values(warp);
+}
+
+void notify_local_access(WarpContext& warp, const Instruction& i, AccessKind kind, uint32_t bytes,
+                         uint8_t* const addresses[kWarpSize], RegisterValues values) {
+  if (!warp.observer) return;
+  uint8_t lanes[kWarpSize];
+  MemoryAccess access = {kind, kWeak, OrderSensitivity::Nothing, bytes, addresses, nullptr, 0, values};
+  order_by_number(warp.active_mask, lanes, access);
+  warp.observer->on_local_access(warp, i, access);
   warp.follows_values = warp.observer->follows_values(warp);
 }
 

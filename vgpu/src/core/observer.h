@@ -5,6 +5,7 @@
 #include <memory>
 #include <vector>
 
+#include "lanes.h"
 #include "memory_access.h"
 
 namespace vgpu {
@@ -27,11 +28,13 @@ class Observer {
   virtual ~Observer() = default;
   virtual void on_launch_begin(const Launch&) {}
   virtual void on_access(const WarpContext&, const Instruction&, const MemoryAccess&) = 0;
+  // An access to the lanes' own memory by an instruction for it; one by a generic address is an on_access.
+  virtual void on_local_access(const WarpContext&, const Instruction&, const MemoryAccess&) {}
   virtual void on_fence(const WarpContext&) {}                  // by the active lanes
   virtual void on_block_barrier(const WarpContext&, bool /* all_threads: all that have not exited took part */) {}
   virtual void on_warp_sync(const WarpContext&, uint32_t /* mask: the lanes */) {}
   virtual void on_convergence(const WarpContext&) {}  // the active lanes have reconverged, if code runs in lockstep
-  virtual void on_function_entry(const DecodedFunction&) {}  // by a call
+  virtual void on_function_entry(const WarpContext&, const DecodedFunction&) {}  // by a call; the context is the callee's
   virtual void on_schedule_source(const Instruction&, ScheduleSource) {}  // the schedule decides the result
   // Called before the active lanes exchange values, if some get an unspecified one, or WarpContext::follows_values.
   virtual void on_shuffle(const WarpContext&, const Instruction&, const ShuffleSources&) {}
@@ -54,6 +57,9 @@ class ObserverList : public Observer {
   void on_access(const WarpContext& warp, const Instruction& i, const MemoryAccess& access) override {
     for (auto& observer : observers_) observer->on_access(warp, i, access);
   }
+  void on_local_access(const WarpContext& warp, const Instruction& i, const MemoryAccess& access) override {
+    for (auto& observer : observers_) observer->on_local_access(warp, i, access);
+  }
   void on_fence(const WarpContext& warp) override {
     for (auto& observer : observers_) observer->on_fence(warp);
   }
@@ -66,8 +72,8 @@ class ObserverList : public Observer {
   void on_convergence(const WarpContext& warp) override {
     for (auto& observer : observers_) observer->on_convergence(warp);
   }
-  void on_function_entry(const DecodedFunction& function) override {
-    for (auto& observer : observers_) observer->on_function_entry(function);
+  void on_function_entry(const WarpContext& warp, const DecodedFunction& function) override {
+    for (auto& observer : observers_) observer->on_function_entry(warp, function);
   }
   void on_schedule_source(const Instruction& i, ScheduleSource source) override {
     for (auto& observer : observers_) observer->on_schedule_source(i, source);
@@ -103,6 +109,8 @@ Location location_of(const WarpContext& warp, const uint8_t* pointer);
 
 // Passes an access to the observer; without an access.lane_order, the active lanes are in ascending order.
 void notify_access(WarpContext& warp, const Instruction& i, MemoryAccess access);
+void notify_local_access(WarpContext& warp, const Instruction& i, AccessKind kind, uint32_t bytes,
+                         uint8_t* const addresses[kWarpSize], RegisterValues values);
 
 // Passes a shuffle to the observer, if it has to know of it.
 void notify_shuffle(WarpContext& warp, const Instruction& i, const ShuffleSources& sources);

@@ -8,8 +8,13 @@ namespace vgpu {
 enum class ValueFlow : uint8_t {
   Lanewise,  // each lane's results depend on nothing but the registers that the lane reads
   Shuffle,  // Lanewise, but one operand is another lane's (Observer::on_shuffle)
-  Other,  // memory, control flow, votes: a value that is read may go anywhere
+  // Loads or stores i.count bytes of the lane's own memory at an address that depends on nothing but the register i.a and i.imm.
+  LocalLoad,
+  LocalStore,
+  Other,  // other memory, control flow, votes: a value that is read may go anywhere
 };
+
+inline bool is_local(ValueFlow flow) { return flow == ValueFlow::LocalLoad || flow == ValueFlow::LocalStore; }
 
 // Registers are offsets in the frame, of a 32-bit register or of a predicate; a wider value is several registers.  Registers that
 // never hold a lane's own values, such as constants, are left out.

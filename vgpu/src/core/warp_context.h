@@ -34,6 +34,7 @@ enum class KernelFault : uint8_t {
 struct PerLaneMemory {
   const uint8_t* base;
   uint32_t bytes_per_lane;
+  bool is_local;  // local variables
 };
 
 // A warp's late atomics (deferred_atomics.h), in order of arrival.

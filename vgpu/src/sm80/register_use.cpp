@@ -20,6 +20,9 @@ bool ends_with(std::string_view text, std::string_view end) {
 // which holds no lane's value.
 ValueFlow flow_of(const Decoded& d) {
   if (is_named(d, "SHFL")) return ValueFlow::Shuffle;
+  const bool has_uniform_offset = d.bit(91);
+  if (is_named(d, "LDL") && !has_uniform_offset) return ValueFlow::LocalLoad;
+  if (is_named(d, "STL") && !has_uniform_offset) return ValueFlow::LocalStore;
   const bool is_lanewise = d.row->layout == Layout::Alu || is_named(d, "PLOP3.LUT") || is_named(d, "BSSY");
   return is_lanewise ? ValueFlow::Lanewise : ValueFlow::Other;
 }
@@ -138,8 +141,9 @@ std::string join(char file, const std::vector<uint32_t>& numbers) {
 RegisterUse register_use(const Decoded& decoded) { return UseBuilder(decoded).run(); }
 
 std::string to_text(const RegisterUse& use) {
-  return (use.flow == ValueFlow::Other ? "" : "= ") + join('R', use.writes) + join('P', use.predicate_writes) + "< " +
-         join('R', use.reads) + join('P', use.predicate_reads);
+  const bool is_followed = use.flow == ValueFlow::Lanewise || use.flow == ValueFlow::Shuffle;
+  return (is_followed ? "= " : "") + join('R', use.writes) + join('P', use.predicate_writes) + "< " + join('R', use.reads) +
+         join('P', use.predicate_reads);
 }
 
 }  // namespace vgpu::sm80

@@ -7,7 +7,7 @@
 #include "core/lanes.h"
 #include "core/warp_context.h"
 #include "shadow.h"
-#include "unspecified_registers.h"
+#include "unspecified_values.h"
 
 namespace vgpu {
 
@@ -24,7 +24,7 @@ struct BlockClock {
   std::vector<std::unique_ptr<WarpClock>> warps;  // created at a warp's first synchronization
   std::vector<ShadowLine> shared;
   std::vector<uint8_t> shared_written;  // a byte for each byte, nonzero if written
-  std::vector<UnspecifiedRegisters> unspecified;  // of each warp
+  std::vector<UnspecifiedValues> unspecified;  // of each warp
 };
 
 // The clocks of the resident blocks, by the address of their shared memory.

@@ -2,6 +2,7 @@
 #include "branch_region.h"
 
 #include <algorithm>
+#include <cstring>
 #include <set>
 
 namespace vgpu {
@@ -43,7 +44,8 @@ class Walk {
       return;
     }
     if (!members_.insert(index).second) return;
-    const bool computes = i.kind == InstructionKind::Plain && function_.flows.flow(index) == ValueFlow::Lanewise;
+    const ValueFlow flow = function_.flows.flow(index);
+    const bool computes = i.kind == InstructionKind::Plain && (flow == ValueFlow::Lanewise || is_local(flow));
     const bool is_call = i.kind == InstructionKind::Branch && i.variant == kSubroutineCall,
                is_return = i.kind == InstructionKind::ComputedBranch && i.variant == kSubroutineReturn;
     is_region_ = members_.size() <= kMaxMembers && (computes || reconverges(i) || is_branch(i) || is_return);
@@ -69,7 +71,36 @@ class Walk {
   bool is_region_ = true;
 };
 
+// Returns what members access of own memory.
+std::vector<LocalOperand> local_operands(const DecodedFunction& function, const std::set<uint32_t>& members) {
+  std::vector<LocalOperand> operands;
+  for (uint32_t member : members) {
+    const ValueFlow flow = function.flows.flow(member);
+    if (is_local(flow)) operands.push_back(local_operand(function.code[member], flow));
+  }
+  return operands;
+}
+
 }  // namespace
+
+LocalOperand local_operand(const Instruction& i, ValueFlow flow) {
+  return {i.a, static_cast<uint32_t>(i.imm), i.count, flow == ValueFlow::LocalStore};
+}
+
+uint32_t LocalOperand::begin(const WarpContext& warp, uint32_t lane) const {
+  uint32_t value;
+  std::memcpy(&value, warp.frame + base + lane * sizeof value, sizeof value);
+  return value + offset;
+}
+
+bool LocalOperand::is_within(const WarpContext& warp, uint32_t lane) const {
+  const uint32_t first = begin(warp, lane);
+  return first % bytes == 0 && first < warp.local_bytes && warp.local_bytes - first >= bytes;
+}
+
+const uint8_t* LocalOperand::address(const WarpContext& warp, uint32_t lane) const {
+  return warp.local + size_t(lane) * warp.local_bytes + begin(warp, lane);
+}
 
 bool BranchRegion::contains(uint32_t index) const { return std::binary_search(members.begin(), members.end(), index); }
 
@@ -85,6 +116,8 @@ const BranchRegion* BranchRegions::region_of(const DecodedFunction& function, ui
     for (uint32_t member : walk.members())
       function.flows.for_each_write(member, [&](uint32_t offset) { writes.insert(offset); });
     found.region.writes.assign(writes.begin(), writes.end());
+    found.region.local_operands = local_operands(function, walk.members());
+    for (const LocalOperand& local : found.region.local_operands) found.exists &= !writes.count(local.base);
   }
   return found.exists ? &found.region : nullptr;
 }

@@ -75,10 +75,15 @@ void OrderProver::begin_operation(StreamOrder::Operation operation) {
 void OrderProver::on_launch_begin(const Launch& launch) {
   begin_operation(launch.operation);
   blocks_.clear(), entered_.clear(), regions_.clear(), kernel_ = launch.program;
-  on_function_entry(*launch.program);
+  enter_function(*launch.program);
 }
 
-void OrderProver::on_function_entry(const DecodedFunction& function) {
+void OrderProver::on_function_entry(const WarpContext& warp, const DecodedFunction& function) {
+  blocks_.of(warp).unspecified[warp.warp].own_memory().begin_call(warp);
+  enter_function(function);
+}
+
+void OrderProver::enter_function(const DecodedFunction& function) {
   if (!entered_.insert(&function).second) return;
   if (!function.is_provable) on_unproved(Reason::InstructionSet, 0, 0);
   for (const Instruction& i : function.code)
@@ -92,14 +97,14 @@ void OrderProver::on_schedule_source(const Instruction& i, ScheduleSource source
 
 // An unspecified value ends the proof if it is used, or at once where it cannot be followed.
 void OrderProver::on_shuffle(const WarpContext& warp, const Instruction& i, const ShuffleSources& sources) {
-  if (kernel_->flows.empty()) return on_schedule_source(i, ScheduleSource::InactiveLane);
+  if (kernel_->flows.empty() || !kernel_->contains(i)) return on_schedule_source(i, ScheduleSource::InactiveLane);
   blocks_.of(warp).unspecified[warp.warp].shuffle(*kernel_, i, warp.active_mask, sources);
 }
 
 void OrderProver::on_instruction(const WarpContext& warp, const Instruction& i, uint32_t group) {
-  const auto* origin = blocks_.of(warp).unspecified[warp.warp].step(*kernel_, i, warp.active_mask, group, regions_);
+  const auto* origin = blocks_.of(warp).unspecified[warp.warp].step(*kernel_, warp, i, group, regions_);
   if (!origin) return;
-  const bool is_load = origin->kind == UnspecifiedRegisters::Origin::Load;
+  const bool is_load = origin->kind == UnspecifiedValues::Origin::Load;
   findings_.add(is_load ? reason_name(Reason::Uninitialized) : source_name(ScheduleSource::InactiveLane), origin->line, i.line);
 }
 
@@ -175,6 +180,18 @@ void OrderProver::on_access(const WarpContext& warp, const Instruction& i, const
   if (warp.convergence) step_in_lockstep(warp);
 }
 
+void OrderProver::on_local_access(const WarpContext& warp, const Instruction& i, const MemoryAccess& t) {
+  BlockClock& block = blocks_.of(warp);
+  for (uint32_t k = 0; k < t.count; k++) access_own_memory(warp, block, i, t, t.lane_order[k]);
+}
+
+void OrderProver::access_own_memory(const WarpContext& warp, BlockClock& block, const Instruction& i, const MemoryAccess& t,
+                                    uint32_t lane) {
+  if (t.kind == AccessKind::Read && i.result_unused) return;
+  if (!block.unspecified[warp.warp].access_own_memory(*kernel_, warp, i, t, lane))
+    on_unproved(Reason::Uninitialized, i.line, 0);
+}
+
 void OrderProver::observe(const WarpContext& warp, BlockClock& block, const Instruction& i, const MemoryAccess& t) {
   const WarpClock* clock = block.warps[warp.warp].get();
   Accessor now;
@@ -197,7 +214,7 @@ void OrderProver::access_lane(const WarpContext& warp, BlockClock& block, const 
   const uint32_t lane = t.lane_order[turn];
   uint8_t* const address = t.addresses[lane];
   ShadowLocation location;
-  if (!find(warp, block, address, location)) return;
+  if (!find(warp, block, address, location)) return access_own_memory(warp, block, i, t, lane);
   uint8_t value[16], earlier_value[16];
   const uint8_t* current = address;
   if (t.kind != AccessKind::Read && t.values.count) gather(t.values, lane, t.bytes, value);
@@ -233,11 +250,11 @@ void OrderProver::access_lane(const WarpContext& warp, BlockClock& block, const 
 bool OrderProver::follow_unwritten(const WarpContext& warp, const Instruction& i, uint32_t lane, uint32_t begin,
                                    const uint8_t* written, uint32_t bytes) {
   if (all_written(written, bytes)) return true;
-  UnspecifiedRegisters& registers = blocks_.of(warp).unspecified[warp.warp];
+  UnspecifiedValues& values = blocks_.of(warp).unspecified[warp.warp];
   bool is_followed = true;
   for (uint32_t part = 0; part < bytes; part += kWordBytes) {
     const uint32_t part_bytes = std::min(kWordBytes, bytes - part);
-    if (!all_written(written + part, part_bytes)) is_followed &= registers.load(*kernel_, i, lane, begin + part, part_bytes);
+    if (!all_written(written + part, part_bytes)) is_followed &= values.load(*kernel_, i, lane, begin + part, part_bytes);
   }
   return is_followed;
 }
@@ -290,7 +307,7 @@ bool OrderProver::access_lines(const WarpContext& warp, BlockClock& block, const
   for (uint32_t k = 0; k < lines; k++) {
     ShadowLocation location;
     uint8_t* const address = first_address + k * kLineBytes;
-    if (!find(warp, block, address, location)) return true;
+    if (!find(warp, block, address, location)) return k > 0;  // own memory, or too little memory for shadows
     now.pattern = row_pattern(shift, k), now.lane = row_lane(now.pattern, 0);
     const uint8_t* line_value = value + k * kLineBytes;
     if (access_line(location, now, access, address, line_value)) continue;

@@ -29,10 +29,11 @@ class OrderProver : public Observer, public PhaseObserver, public LaunchVerdicts
 
   void on_launch_begin(const Launch&) override;
   void on_access(const WarpContext&, const Instruction&, const MemoryAccess&) override;
+  void on_local_access(const WarpContext&, const Instruction&, const MemoryAccess&) override;
   void on_block_barrier(const WarpContext&, bool all_threads) override;
   void on_warp_sync(const WarpContext&, uint32_t mask) override;
   void on_convergence(const WarpContext& warp) override { step_in_lockstep(warp); }
-  void on_function_entry(const DecodedFunction&) override;
+  void on_function_entry(const WarpContext&, const DecodedFunction&) override;
   void on_schedule_source(const Instruction&, ScheduleSource) override;
   void on_shuffle(const WarpContext&, const Instruction&, const ShuffleSources&) override;
   bool follows_values(const WarpContext& warp) override { return !blocks_.of(warp).unspecified[warp.warp].empty(); }
@@ -65,8 +66,11 @@ class OrderProver : public Observer, public PhaseObserver, public LaunchVerdicts
   };
 
   void begin_operation(StreamOrder::Operation operation);
+  void enter_function(const DecodedFunction& function);
   bool find(const WarpContext& warp, BlockClock& block, uint8_t* address,
             ShadowLocation& location);  // returns false for the lane's own memory
+  void access_own_memory(const WarpContext& warp, BlockClock& block, const Instruction& i, const MemoryAccess& t,
+                         uint32_t lane);
   bool find_global(uint8_t* pointer, ShadowLocation& location);
   void observe(const WarpContext& warp, BlockClock& block, const Instruction& i, const MemoryAccess& t);
   void step_in_lockstep(const WarpContext& warp);

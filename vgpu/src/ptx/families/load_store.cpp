@@ -13,11 +13,13 @@ namespace {
 // Performs late atomics at these addresses, and notifies the observer.
 template <AccessSpace kSpace, class W> void prepare_access(WarpContext& warp, const Instruction& i, AccessKind kind,
                                                            uint32_t bytes, uint8_t* const addresses[kWarpSize]) {
-  if constexpr (kSpace == AccessSpace::Generic || kSpace == AccessSpace::Shared) {
-    if (warp.deferred) warp.deferred->settle_at(warp, addresses, bytes);
+  constexpr bool kIsVisible = kSpace == AccessSpace::Generic || kSpace == AccessSpace::Shared;
+  if (kIsVisible && warp.deferred) warp.deferred->settle_at(warp, addresses, bytes);
+  if constexpr (kIsVisible || kSpace == AccessSpace::Local) {
     if (!warp.observer) return;
     RegisterValues values = {{}, i.count, sizeof(W)};
     for (uint32_t k = 0; k < i.count; k++) values.parts[k] = lane_values<uint8_t>(warp, i.vector_registers[k]);
+    if (!kIsVisible) return notify_local_access(warp, i, kind, bytes, addresses, values);
     notify_access(warp, i, {kind, i.variant, OrderSensitivity::Nothing, bytes, addresses, nullptr, 0, values});
   }
 }

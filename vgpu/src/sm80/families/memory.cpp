@@ -11,7 +11,8 @@ namespace {
 template <class T, uint32_t kWords, Space kSpace> void load(WarpContext& warp, const Instruction& i) {
   uint8_t* addresses[kWarpSize];
   if (!find_addresses(warp, i, kSpace, sizeof(T) * kWords, addresses)) return;
-  if (kSpace != Space::Local) prepare_access(warp, i, AccessKind::Read, sizeof(T) * kWords, addresses);
+  if (kSpace == Space::Local) notify_local_access(warp, i, AccessKind::Read, sizeof(T) * kWords, addresses, {});
+  else prepare_access(warp, i, AccessKind::Read, sizeof(T) * kWords, addresses);
   uint32_t* d = lane_words(warp, i.d);
   const bool is_observed = i.kind != InstructionKind::Plain;
   alignas(64) uint32_t old_values[kWarpSize * kWords];
@@ -36,8 +37,11 @@ template <class T, uint32_t kWords, Space kSpace> void load(WarpContext& warp, c
 template <class T, uint32_t kWords, Space kSpace> void store(WarpContext& warp, const Instruction& i) {
   uint8_t* addresses[kWarpSize];
   if (!find_addresses(warp, i, kSpace, sizeof(T) * kWords, addresses, true)) return;
-  if (kSpace != Space::Local) {
-    prepare_access(warp, i, AccessKind::Write, sizeof(T) * kWords, addresses, register_values(warp, i.c, kWords));
+  const RegisterValues values = register_values(warp, i.c, kWords);
+  if (kSpace == Space::Local) {
+    notify_local_access(warp, i, AccessKind::Write, sizeof(T) * kWords, addresses, values);
+  } else {
+    prepare_access(warp, i, AccessKind::Write, sizeof(T) * kWords, addresses, values);
     ++*warp.visible_writes;
   }
   const uint32_t* registers = lane_words(warp, i.c);
@@ -70,6 +74,12 @@ template <Space kSpace, bool kLoads> Execute access_function(std::string_view ty
   if (type.empty()) return function_for(uint32_t(), single);
   if (type == "64") return function_for(uint32_t(), std::integral_constant<uint32_t, 2>());
   return type == "128" ? function_for(uint32_t(), std::integral_constant<uint32_t, 4>()) : nullptr;
+}
+
+uint8_t access_bytes(std::string_view type) {
+  if (type == "64") return 8;
+  if (type == "128") return 16;
+  return type == "U8" || type == "S8" ? 1 : type == "U16" || type == "S16" ? 2 : 4;
 }
 
 template <Space kSpace> bool select_load(FunctionDecoder& d, const Decoded& c, Instruction& i) {
@@ -183,8 +193,14 @@ bool select_store_generic(FunctionDecoder& d, const Decoded& c, Instruction& i) 
 }
 bool select_load_shared(FunctionDecoder& d, const Decoded& c, Instruction& i) { return select_load<Space::Shared>(d, c, i); }
 bool select_store_shared(FunctionDecoder& d, const Decoded& c, Instruction& i) { return select_store<Space::Shared>(d, c, i); }
-bool select_load_local(FunctionDecoder& d, const Decoded& c, Instruction& i) { return select_load<Space::Local>(d, c, i); }
-bool select_store_local(FunctionDecoder& d, const Decoded& c, Instruction& i) { return select_store<Space::Local>(d, c, i); }
+bool select_load_local(FunctionDecoder& d, const Decoded& c, Instruction& i) {
+  i.count = access_bytes(c.modifier(73));
+  return select_load<Space::Local>(d, c, i);
+}
+bool select_store_local(FunctionDecoder& d, const Decoded& c, Instruction& i) {
+  i.count = access_bytes(c.modifier(73));
+  return select_store<Space::Local>(d, c, i);
+}
 
 bool select_load_constant(FunctionDecoder& d, const Decoded& c, Instruction& i) {
   const uint32_t bank = c.bits(54, 5);
