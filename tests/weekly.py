@@ -1,6 +1,6 @@
-"""What a week's CI runs whole (TFDET_TESTS=all), and each day's in part: what takes minutes has its day in DAYS.
+"""Long tests: all of them run with TFDET_TESTS=all, as in CI once a week; else those of one day out of DAYS.
 
-TFDET_DAY, the number of a day, chooses the part; default: today.
+TFDET_DAY, a day's number (`date.toordinal()`), says which day it is; default: today.
 """
 
 from __future__ import annotations
@@ -23,22 +23,23 @@ ONLY = pytest.mark.skipif(not ALL, reason="once a week: TFDET_TESTS=all")
 DAYS = 6
 
 
-def how_many(whole: int) -> int:
-    """All of them once a week, else a fifth."""
+def scale_count(whole: int) -> int:
+    """Return the number of attempts of a randomized test: all of them once a week, else a fifth."""
     return whole if ALL else whole // 5
 
 
-def todays(few: Sequence[T], of: Sequence[T] = (), days: int = 0, first: int = 0) -> Sequence[T]:
-    """Today's share of a few, each of which has its day within `days` (default: one a day); once a week all `of`.
+def select_for_today(values: Sequence[T], all_values: Sequence[T] = (), days: int = 0, first: int = 0) -> Sequence[T]:
+    """Return those of the values that are tested today: each is tested on one day of every `days` days.
 
-    first: the day of the first of them.
+    all_values: what is tested once a week instead; default: the values.  days: default: as many as there are values.
+    first: the day of the first value.
     """
-    assert all(one in (of or few) for one in few)
-    days = days or len(few)
-    return (of or few) if ALL else few[(DAY - first) % days :: days]
+    assert all(value in (all_values or values) for value in values)
+    days = days or len(values)
+    return (all_values or values) if ALL else values[(DAY - first) % days :: days]
 
 
 def on_day(number: int, days: int = DAYS) -> pytest.MarkDecorator:
-    """Run the test on one day of so many: what takes minutes and reaches little that other tests do not."""
+    """Run a test on one day out of `days`: it takes minutes, and covers little that other tests do not."""
     reason = f"one day in {days}: TFDET_DAY={DAY - DAY % days + number}, or TFDET_TESTS=all"
     return pytest.mark.skipif(not ALL and DAY % days != number, reason=reason)

@@ -79,7 +79,7 @@ def fleet_run(slurm: Slurm, folder: Path, *arguments: str) -> subprocess.Popen[s
 
 
 @pytest.mark.tensorflow
-@pytest.mark.parametrize("device", weekly.todays([*SELECTION]))
+@pytest.mark.parametrize("device", weekly.select_for_today([*SELECTION]))
 def test_killed_daemons_change_no_evidence(slurm: Slurm, tmp_path: Path, device: str) -> None:
     sources = [argument for source in SELECTION[device] for argument in ("--source", source)]
     local_records, fleet_records, folder = tmp_path / "alone.jsonl", tmp_path / "together.jsonl", tmp_path / "fleet"

@@ -144,10 +144,10 @@ def test_memory_order_is_no_difference():
 
 @pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "int32", "int64", "complex64", "uint8"])
 def test_any_flipped_bit_is_seen(dtype):
-    chance = random.Random(dtype)
+    rng = random.Random(dtype)
     for _ in range(200):
-        value = np.frombuffer(chance.randbytes(np.dtype(dtype).itemsize * chance.randint(1, 300)), dtype)
-        bit = chance.randrange(value.nbytes * 8)
+        value = np.frombuffer(rng.randbytes(np.dtype(dtype).itemsize * rng.randint(1, 300)), dtype)
+        bit = rng.randrange(value.nbytes * 8)
         raw = bytearray(value.tobytes())
         raw[bit // 8] ^= 1 << bit % 8
         other = np.frombuffer(bytes(raw), dtype)
@@ -159,10 +159,10 @@ def test_any_flipped_bit_is_seen(dtype):
 
 
 def test_ulp_agrees_with_counting():
-    chance = random.Random(7)
+    rng = random.Random(7)
     for _ in range(100):
-        start = chance.choice([0.0, 5e-324, 1.0, -1.0, 2.0**52, -1e300]) * chance.choice([1, 1 + 2e-16])
-        steps = chance.randint(-9, 9)
+        start = rng.choice([0.0, 5e-324, 1.0, -1.0, 2.0**52, -1e300]) * rng.choice([1, 1 + 2e-16])
+        steps = rng.randint(-9, 9)
         other = float(following(start, steps))
         if np.float64(start).tobytes() != np.float64(other).tobytes():
             assert distance_between([start], [other], "float64")[0] == abs(steps)

@@ -81,7 +81,7 @@ class Program:
             wrong = []
         raced = (result.get("replay") or {}).get("distinct", 0) > 1
         for line, want, actual in zip(self.lines, self.expected, culprits, strict=False):
-            wrong += self._faults_of(expect_race_if_replayed(want, raced and actual is culprits[0]), line, actual)
+            wrong += self._faults_of(replace_unreplayed_race(want, raced and actual is culprits[0]), line, actual)
         return wrong or ([f"nothing found: {result['verdict']}"] if not culprits else [])
 
     def _faults_of(self, want: Mapping[str, str], line: int, actual: Mapping[str, Any]) -> list[str]:
@@ -108,12 +108,12 @@ def expectations(text: str) -> tuple[str, list[dict[str, str]]]:
     return "causes", causes
 
 
-def expect_race_if_replayed(want: Mapping[str, str], raced: bool) -> dict[str, str]:
-    """Expect the class `unexplained` instead of `kernel race` unless a replay of the op gave several results.
+def replace_unreplayed_race(want: Mapping[str, str], replay_differed: bool) -> dict[str, str]:
+    """Return the facts to expect: of class `unexplained` instead of `kernel race` if no replay of the op differed.
 
     Two traces alone do not show that a kernel races.
     """
-    return dict(want) if raced else {**want, "class": want["class"].replace("kernel race", "unexplained")}
+    return dict(want) if replay_differed else {**want, "class": want["class"].replace("kernel race", "unexplained")}
 
 
 def framework(environment: str) -> str:

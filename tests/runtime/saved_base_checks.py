@@ -18,7 +18,7 @@ VERSION = tuple(int(part) for part in tf.__version__.split(".")[:2])
 WHAT, FOLDER = sys.argv[1:3]
 ALL = os.environ.get("TFDET_TESTS") == "all"
 # Cases that are differentiated twice each day; the others once a week.
-TWICE = ("scatter_nd", "softmax_xent", "sparse_dense_matmul", "in a branch", "model")
+SECOND_ORDER_DAILY = ("scatter_nd", "softmax_xent", "sparse_dense_matmul", "in a branch", "model")
 
 
 def values(shape):
@@ -26,7 +26,7 @@ def values(shape):
     return np.random.RandomState(3).uniform(0.2, 1, shape).astype("float32")
 
 
-def plain(compute):
+def to_lists(compute):
     """Return the results as lists, or the name of the error."""
     try:
         result = compute()
@@ -35,7 +35,7 @@ def plain(compute):
     return None if result is None else np.asarray(result).tolist()
 
 
-def know_loops(name):
+def unregister_loop_gradients(name):
     """Until 2.3 unregister the gradients of loops, unless the case has one: the first loop registers them."""
     if WHAT == "load" and (2, 0) <= VERSION < (2, 4):
         from tensorflow.python.framework import ops
@@ -46,7 +46,7 @@ def know_loops(name):
                 ops.RegisterGradient(op_type)(while_v2._WhileGrad)
 
 
-def attribute(name):
+def saved_name(name):
     """Return the name under which a case is saved."""
     return "call_" + name.replace(" ", "_")
 

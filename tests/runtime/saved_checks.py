@@ -17,10 +17,10 @@ import warnings
 
 import numpy as np
 import tensorflow as tf
-from saved_base_checks import FOLDER, VERSION, WHAT, path, plain, tf1
+from saved_base_checks import FOLDER, VERSION, WHAT, path, tf1, to_lists
 from saved_cases_checks import cases
-from saved_functions_checks import import_frozen_functions, load_functions, of_functions, save_functions
-from saved_graphs_checks import build, in_session, load_graphs, of_graph, save_graphs
+from saved_functions_checks import differentiate_functions, import_frozen_functions, load_functions, save_functions
+from saved_graphs_checks import build, differentiate_graph, in_session, load_graphs, save_graphs
 from saved_models_checks import keras_formats, load_models, model, model_results
 
 
@@ -29,7 +29,7 @@ def save():
     os.makedirs(path(""))
     results = {}
     if VERSION >= (2, 0):
-        results["function"] = of_functions(save_functions())
+        results["function"] = differentiate_functions(save_functions())
         network = model()
         results["keras"] = model_results(network)
         for file in keras_formats().values():
@@ -37,7 +37,7 @@ def save():
     with tf.Graph().as_default(), tf1.Session() as session:
         names = build()
         save_graphs(session, names)  # before there are gradients in it
-        results["graph"] = of_graph(session)
+        results["graph"] = differentiate_graph(session)
     return results
 
 
@@ -155,7 +155,7 @@ def load_add():
             tape.watch(x)
             y = module.call(x)
         return tape.gradient(y, x)
-    return plain(gradient)
+    return to_lists(gradient)
 
 
 def main():

@@ -1,7 +1,16 @@
 """Cases in the graph of a session: as a meta graph, frozen, and for serving."""
 
 import tensorflow as tf
-from saved_base_checks import ALL, TWICE, VERSION, attribute, know_loops, path, read_graph, tf1
+from saved_base_checks import (
+    ALL,
+    SECOND_ORDER_DAILY,
+    VERSION,
+    path,
+    read_graph,
+    saved_name,
+    tf1,
+    unregister_loop_gradients,
+)
 from saved_cases_checks import all_cases
 
 
@@ -9,7 +18,7 @@ def build():
     """Build the cases in the default graph; return the names of those that this TensorFlow can build."""
     names = []
     for name, function, _, shape in all_cases():
-        with tf1.name_scope(attribute(name)):
+        with tf1.name_scope(saved_name(name)):
             x = tf1.placeholder(tf.float32, shape, name="x")
             try:
                 tf.identity(function(x), name="y")
@@ -19,23 +28,23 @@ def build():
     return names
 
 
-def of_graph(session):
+def differentiate_graph(session):
     """Return {case: [value, gradient, second gradient]} of the session's graph, from one session run, for speed.
 
-    The second gradient is computed for the cases of TWICE, or for all with TFDET_TESTS=all.
+    The second gradient is computed for the cases of SECOND_ORDER_DAILY, or for all with TFDET_TESTS=all.
     """
     ops = set(op.name for op in session.graph.get_operations())
     results, fetches, feeds = {}, {}, {}
     for name, _, value, _ in all_cases():
         if VERSION == (2, 14) and "in a loop" in name:
             continue  # its own optimizer forgets an input when the gradient of a loop is asked for in a session
-        if attribute(name) + "/y" in ops:
-            know_loops(name)
-            x, y = [session.graph.get_tensor_by_name("%s/%s:0" % (attribute(name), end)) for end in "xy"]
+        if saved_name(name) + "/y" in ops:
+            unregister_loop_gradients(name)
+            x, y = [session.graph.get_tensor_by_name("%s/%s:0" % (saved_name(name), end)) for end in "xy"]
             feeds[x] = value
-            results[name] = three = [y, derived(y, x), None]
-            if ALL or name in TWICE:
-                three[2] = derived(three[1], x) if isinstance(three[1], tf.Tensor) else three[1]
+            results[name] = three = [y, gradient_of_squares(y, x), None]
+            if ALL or name in SECOND_ORDER_DAILY:
+                three[2] = gradient_of_squares(three[1], x) if isinstance(three[1], tf.Tensor) else three[1]
             fetches.update(((name, number), tensor) for number, tensor in enumerate(three)
                            if isinstance(tensor, tf.Tensor))
     for (name, number), result in session.run(fetches, feeds).items():
@@ -43,7 +52,7 @@ def of_graph(session):
     return results
 
 
-def derived(y, x):
+def gradient_of_squares(y, x):
     """Return the gradient of the sum of y's squares, None, or the name of the error."""
     try:
         gradient = tf1.gradients(y ** 2, x)[0]
@@ -54,9 +63,9 @@ def derived(y, x):
 
 
 def save_graphs(session, names):
-    outputs = [attribute(name) + "/y" for name in names]
+    outputs = [saved_name(name) + "/y" for name in names]
     tf1.train.export_meta_graph(path("graph.meta"))
-    tf1.train.export_meta_graph(path("scope.meta"), export_scope=attribute("unsorted_segment_sum"))
+    tf1.train.export_meta_graph(path("scope.meta"), export_scope=saved_name("unsorted_segment_sum"))
     graph_def = session.graph.as_graph_def()
     constant = tf1.graph_util.convert_variables_to_constants(session, graph_def, outputs)
     tf1.train.write_graph(constant, path(""), "frozen.pb", as_text=False)
@@ -67,13 +76,13 @@ def save_graphs(session, names):
 def load_graphs():
     return {"meta graph": in_session(lambda session: tf1.train.import_meta_graph(path("graph.meta"))),
             "scope": in_session(lambda session: tf1.train.import_meta_graph(
-                path("scope.meta"), import_scope=attribute("unsorted_segment_sum"))),
+                path("scope.meta"), import_scope=saved_name("unsorted_segment_sum"))),
             "frozen": in_session(lambda session: tf.import_graph_def(read_graph("frozen.pb"), name="")),
             "served": in_session(lambda session: tf1.saved_model.load(session, ["serve"], path("served")))}
 
 
 def in_session(load):
-    """Return of_graph() of the graph that `load` imports."""
+    """Return differentiate_graph() of the graph that `load` imports."""
     with tf.Graph().as_default(), tf1.Session() as session:
         load(session)
-        return of_graph(session)
+        return differentiate_graph(session)

@@ -2,7 +2,7 @@
 
 import tensorflow as tf
 from saved_base_checks import VERSION, path, values
-from saved_functions_checks import slopes
+from saved_functions_checks import derivatives
 
 
 class Sums(tf.keras.layers.Layer):
@@ -17,8 +17,8 @@ def model():
 
 
 def model_results(loaded):
-    """{"model": [outputs, first gradient, second gradient]} of a model, see saved_functions_checks.slopes."""
-    return {"model": slopes("model", loaded, values((4, 2)))}
+    """{"model": [outputs, first gradient, second gradient]} of a model, see saved_functions_checks.derivatives."""
+    return {"model": derivatives("model", loaded, values((4, 2)))}
 
 
 def keras_formats():

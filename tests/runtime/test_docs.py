@@ -53,7 +53,7 @@ def test_every_example_says_where_it_runs() -> None:
 
 
 @pytest.mark.tensorflow
-@pytest.mark.parametrize("version", weekly.todays(["1.14", "2.0", "2.21"]))
+@pytest.mark.parametrize("version", weekly.select_for_today(["1.14", "2.0", "2.21"]))
 def test_the_guides_examples_print_what_it_shows(
     checkout: Project, tf_python: Callable[[str], Path], version: str
 ) -> None:

@@ -18,7 +18,9 @@ from tfdet.verdicts.ops import order_dependent_ops
 from tfdeterminism.patches import PATCHES, Patch
 
 OF_KERAS_2 = ("tf1.14", "tf1.15", "tf2.0", "tf2.4", "tf2.6", "tf2.8", "tf2.15")
-ENVIRONMENTS = weekly.todays(("tf1.14", "tf2.0", "tf2.21"), of=(*OF_KERAS_2, "tf2.21"), days=weekly.DAYS)
+ENVIRONMENTS = weekly.select_for_today(
+    ("tf1.14", "tf2.0", "tf2.21"), all_values=(*OF_KERAS_2, "tf2.21"), days=weekly.DAYS
+)
 # Ops of served sources that compute each output by itself: the order dependence is in their gradients.
 INDEPENDENT_OF_ORDER = {"GatherV2", "ResizeBilinear"}
 
@@ -68,7 +70,8 @@ def test_patched_ops_compute_what_tensorflows_do(checkout: Project, tf_python: C
 
 @pytest.mark.tensorflow
 @pytest.mark.parametrize(
-    "key", weekly.todays(("tf2.0", "tf2.21"), of=("tf2.0", "tf2.4", "tf2.21"), days=weekly.DAYS, first=3)
+    "key",
+    weekly.select_for_today(("tf2.0", "tf2.21"), all_values=("tf2.0", "tf2.4", "tf2.21"), days=weekly.DAYS, first=3),
 )
 def test_loops_functions_jacobians_and_forward_mode(
     checkout: Project, tf_python: Callable[[str], Path], key: str
@@ -80,7 +83,8 @@ def test_loops_functions_jacobians_and_forward_mode(
 
 @pytest.mark.tensorflow
 @pytest.mark.parametrize(
-    "key", weekly.todays(("tf1.14", "tf2.0"), of=("tf1.14", "tf2.0", "tf2.6"), days=weekly.DAYS, first=4)
+    "key",
+    weekly.select_for_today(("tf1.14", "tf2.0"), all_values=("tf1.14", "tf2.0", "tf2.6"), days=weekly.DAYS, first=4),
 )
 def test_additions_are_exact(checkout: Project, tf_python: Callable[[str], Path], key: str) -> None:
     """Every order of adversarial addends gives equal bits; sequential additions differ."""

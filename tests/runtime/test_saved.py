@@ -14,8 +14,11 @@ from tfdet.base.paths import Project
 SCRIPT = "saved_checks.py"
 GRAPHS = {"frozen", "meta graph", "scope", "served"}
 FUNCTIONS = {"function", "signature", "frozen function", "keras h5"}
-KEYS = weekly.todays(
-    ["tf1.14", "tf2.0", "tf2.21"], of=["tf1.14", "tf1.15", *(f"tf2.{n}" for n in range(22))], days=weekly.DAYS, first=3
+KEYS = weekly.select_for_today(
+    ["tf1.14", "tf2.0", "tf2.21"],
+    all_values=["tf1.14", "tf1.15", *(f"tf2.{n}" for n in range(22))],
+    days=weekly.DAYS,
+    first=3,
 )
 
 
@@ -51,7 +54,7 @@ def test_saved_models_differentiate_where_they_are_loaded(
 
 
 @pytest.mark.tensorflow
-@pytest.mark.parametrize("key", weekly.todays(["tf2.0"], of=["tf2.0", "tf2.6"]))
+@pytest.mark.parametrize("key", weekly.select_for_today(["tf2.0"], all_values=["tf2.0", "tf2.6"]))
 def test_a_gradient_is_not_that_of_the_op_with_the_same_number(
     checkout: Project, tf_python: Callable[[str], Path], key: str, tmp_path: Path
 ) -> None:

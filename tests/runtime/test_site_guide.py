@@ -25,7 +25,7 @@ def test_every_program_says_where_it_runs() -> None:
 
 
 @pytest.mark.tensorflow
-@pytest.mark.parametrize("version", weekly.todays(VERSIONS, days=3))
+@pytest.mark.parametrize("version", weekly.select_for_today(VERSIONS, days=3))
 def test_the_guides_programs_run(checkout: Project, tf_python: Callable[[str], Path], version: str) -> None:
     blocks = [b for b in BLOCK.finditer(GUIDE.read_text("utf-8")) if version in b["versions"].split(",")]
     run_programs(tf_python(f"tf{version}"), checkout, *(block["text"] for block in blocks))

@@ -52,7 +52,7 @@ def records_of(checkout: Project, key: str, out: Path, *arguments: str) -> list[
 
 
 @pytest.mark.tensorflow
-@pytest.mark.parametrize("key", weekly.todays(["tf1.14", "tf2.0"], days=weekly.DAYS))
+@pytest.mark.parametrize("key", weekly.select_for_today(["tf1.14", "tf2.0"], days=weekly.DAYS))
 def test_both_solutions_remove_the_race_of_crop_and_resize(
     checkout: Project, tf_python: Callable[[str], Path], tmp_path: Path, key: str
 ) -> None:

@@ -37,7 +37,7 @@ VERSIONS = {
 
 
 @pytest.mark.tensorflow
-@pytest.mark.parametrize("key", weekly.todays([*VERSIONS], days=weekly.DAYS))
+@pytest.mark.parametrize("key", weekly.select_for_today([*VERSIONS], days=weekly.DAYS))
 def test_the_switch_passes_every_check(checkout: Project, tf_python: Callable[[str], Path], key: str) -> None:
     printed = run_check(checkout, tf_python(key), CHECKS, json.dumps(VERSIONS[key]), TF_USE_LEGACY_KERAS="")
     assert "FAILED" not in printed, printed

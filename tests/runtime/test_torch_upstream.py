@@ -29,7 +29,7 @@ def gpu_build(checkout: Project) -> Path:
 
 @pytest.mark.parametrize(
     "finding",
-    weekly.todays([finding for finding in FINDINGS if finding.emulated_output], days=3),
+    weekly.select_for_today([finding for finding in FINDINGS if finding.emulated_output], days=3),
     ids=lambda finding: finding.key,
 )
 def test_programs_for_the_cpu_show_their_finding(gpu_build: Path, finding: UpstreamFinding) -> None:
@@ -40,7 +40,7 @@ def test_programs_for_the_cpu_show_their_finding(gpu_build: Path, finding: Upstr
     assert re.search(finding.emulated_output or "", done.stdout), done.stdout
 
 
-@pytest.mark.parametrize("finding", weekly.todays(FINDINGS, days=3), ids=lambda finding: finding.key)
+@pytest.mark.parametrize("finding", weekly.select_for_today(FINDINGS, days=3), ids=lambda finding: finding.key)
 def test_programs_for_gpus_show_their_finding(torch_python: Path, finding: UpstreamFinding) -> None:
     program = Path(__file__).parents[2] / PROGRAMS / finding.program
     done = subprocess.run(

@@ -54,7 +54,7 @@ def test_a_wrong_answer_is_reported(tmp_path: Path) -> None:
 
 
 @pytest.mark.tensorflow
-@pytest.mark.parametrize("environment", weekly.todays([*QUICK]))
+@pytest.mark.parametrize("environment", weekly.select_for_today([*QUICK]))
 def test_searches_of_quick_programs_are_right(environment: str, forks: Callable[[str], Forks], tmp_path: Path) -> None:
     wrong = {}
     for program in programs(environment):

@@ -1,4 +1,6 @@
-"""Programs with a known culprit each, and clean ones, recorded in real TensorFlows: the right op, the right line.
+"""Programs with a known cause each, and deterministic ones (clean_*), recorded in real TensorFlows.
+
+The diff of two traces must name the cause as its culprit: the right op and the right line.
 
 A program says what is expected in its docstring, as the README of the folder `collection` explains:
 `expect: op=TYPE | class=CLASS | source=SOURCE | step=N | forward=TYPE`, or `expect: same`.
@@ -13,7 +15,7 @@ from typing import Any
 
 import pytest
 import weekly
-from collection import expect_race_if_replayed, expectations
+from collection import expectations, replace_unreplayed_race
 from forks import TRACE, Forks, Job, traced
 
 from tfdeterminism.trace.causes import trace_diff
@@ -21,7 +23,7 @@ from tfdeterminism.trace.causes import trace_diff
 PROGRAMS = Path(__file__).resolve().parent / "programs"
 MAX_RUNS = 12  # runs of a race at most, until one differs from the first
 NEEDS_FRESH_PROCESSES = "set_order"  # forks share the seed of Python's hashes
-# Where the construct exists; each construct in one old version at least.
+# {old version: the programs whose ops it has}; each kind of cause is tested in one old version at least.
 PROGRAMS_IN_OLD_VERSIONS = {
     "tf2.0": ["at_step_seven", "branch", "clean_cnn", "clean_data", "clean_python_calls", "clean_unet", "crop_race",
               "generator", "in_cond", "in_map_fn", "no_result", "parallel_map", "pipeline_unordered",
@@ -61,7 +63,7 @@ class RecordedPrograms:
         self.names = names(environment)
         self._forks = forks
         self._folder = folder
-        for number in range(2):  # not side by side: the second run of a program follows its first
+        for number in range(2):  # one after the other, not two runs of a program at the same time
             self._record([self._job(name, number) for name in self.names])
 
     def difference(self, name: str) -> trace_diff.TraceDiff:
@@ -89,7 +91,7 @@ def is_race(name: str) -> bool:
     return any(culprit["class"] in ("kernel race", "input pipeline") for culprit in expected(name))
 
 
-@pytest.fixture(scope="module", params=weekly.todays(ENVIRONMENTS))
+@pytest.fixture(scope="module", params=weekly.select_for_today(ENVIRONMENTS))
 def recorded_programs(
     request: pytest.FixtureRequest, forks: Callable[[str], Forks], tmp_path_factory: pytest.TempPathFactory
 ) -> RecordedPrograms:
@@ -132,7 +134,7 @@ def faults(name: str, diff: trace_diff.TraceDiff) -> list[str]:
             "forward": actual["forward_op"],
             "step": str(actual["step"]),
         }
-        facts = {**expect_race_if_replayed(want, False), "file": name}
+        facts = {**replace_unreplayed_race(want, replay_differed=False), "file": name}
         wrong += [
             f"{fact} {reported[fact]!r}, not {value!r}"
             for fact, value in facts.items()

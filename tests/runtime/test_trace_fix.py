@@ -173,7 +173,7 @@ APPLIED = {
 
 
 @pytest.mark.tensorflow
-@pytest.mark.parametrize("environment", weekly.todays([*APPLIED]))
+@pytest.mark.parametrize("environment", weekly.select_for_today([*APPLIED]))
 def test_advice_in_real_runs(forks: Callable[[str], Forks], environment: str, tmp_path: Path) -> None:
     """The program's file is unchanged, and three runs agree, or differ as before."""
     numbers: Iterator[int] = itertools.count()

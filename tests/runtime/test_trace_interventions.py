@@ -526,7 +526,7 @@ def test_a_ledger_names_the_users_line(runner: Any, tmp_path: Path) -> None:
         "import time\nimport uuid\n\n\ndef name():\n    return uuid.uuid4()\n\n\nprint(name(), time.time())"
     )
     run = program.runs.run(0)
-    rows = {(row.kind, row.place) for row in run.ledger if row.is_users}
+    rows = {(row.kind, row.place) for row in run.ledger if row.is_in_user_code}
     assert rows >= {("random", "main.py:6"), ("clock", "main.py:9")}
 
 
@@ -591,7 +591,7 @@ def test_an_entry_of_a_folder_stays_one(runner: Any) -> None:
 
 def test_resolving_a_path_reads_no_time_of_the_file(runner: Any) -> None:
     program = runner("import os\nprint(os.path.realpath('main.py'))")
-    assert not [row for row in program.runs.run(0).ledger if row.kind == "mtime" and row.is_users]
+    assert not [row for row in program.runs.run(0).ledger if row.kind == "mtime" and row.is_in_user_code]
 
 
 def located(folder: Path, *options: str) -> tuple[int, dict[str, Any]]:
@@ -1396,8 +1396,8 @@ def test_two_ranks_sum_alike_in_any_order(horovod: Any) -> None:
 
 STARTS = """
 import os, subprocess, sys
-chance = os.open("/dev/urandom", os.O_RDONLY)
-ranks = sorted(["0", "1", "2"], key=lambda one: os.read(chance, 4))
+urandom = os.open("/dev/urandom", os.O_RDONLY)
+ranks = sorted(["0", "1", "2"], key=lambda one: os.read(urandom, 4))
 started = [subprocess.Popen([sys.executable, sys.argv[1]], env=dict(os.environ, RANK=one)) for one in ranks]
 for one in started:
     one.wait()

@@ -79,40 +79,40 @@ def _joined(prefix: bytes, blocks: list[tuple[bytes, bytes]]) -> bytes:
     return out
 
 
-def _other(value: Any, chance: random.Random) -> Any:
+def _other(value: Any, rng: random.Random) -> Any:
     """Return the value with one part replaced, removed or inserted."""
-    if isinstance(value, dict) and value and chance.random() < 0.8:
-        key = chance.choice(sorted(value))
+    if isinstance(value, dict) and value and rng.random() < 0.8:
+        key = rng.choice(sorted(value))
         remaining = {name: item for name, item in value.items() if name != key}
-        return remaining if chance.random() < 0.1 else {**remaining, key: _other(value[key], chance)}
-    if isinstance(value, list) and value and chance.random() < 0.8:
-        index = chance.randrange(len(value))
-        return [*value[:index], _other(value[index], chance), *value[index + 1 :]]
-    return chance.choice(ODD_VALUES)
+        return remaining if rng.random() < 0.1 else {**remaining, key: _other(value[key], rng)}
+    if isinstance(value, list) and value and rng.random() < 0.8:
+        index = rng.randrange(len(value))
+        return [*value[:index], _other(value[index], rng), *value[index + 1 :]]
+    return rng.choice(ODD_VALUES)
 
 
-def _mutant(data: bytes, chance: random.Random) -> bytes:
-    if chance.random() < 0.3:  # any bytes
-        position = chance.randrange(len(data))
-        return chance.choice([data[:position], data[:position] + bytes([chance.randrange(256)]) + data[position + 1 :],
+def _mutant(data: bytes, rng: random.Random) -> bytes:
+    if rng.random() < 0.3:  # any bytes
+        position = rng.randrange(len(data))
+        return rng.choice([data[:position], data[:position] + bytes([rng.randrange(256)]) + data[position + 1 :],
                               data[:position] + data[position // 2 :]])  # fmt: skip
     blocks = _blocks(data)
-    index = chance.randrange(len(blocks))
+    index = rng.randrange(len(blocks))
     tag, payload = blocks[index]
-    if tag == b"VALS" and chance.random() < 0.7:
+    if tag == b"VALS" and rng.random() < 0.7:
         (size,) = struct.unpack_from("<I", payload)
-        text = json.dumps(_other(json.loads(payload[4 : 4 + size]), chance)).encode()
+        text = json.dumps(_other(json.loads(payload[4 : 4 + size]), rng)).encode()
         payload = struct.pack("<I", len(text)) + text + payload[4 + size :]
     elif tag in (b"RECS", b"VALS"):
-        position = chance.randrange(len(payload))
-        payload = payload[:position] + bytes([chance.randrange(256)]) + payload[position + 1 :]
+        position = rng.randrange(len(payload))
+        payload = payload[:position] + bytes([rng.randrange(256)]) + payload[position + 1 :]
     else:
         text = zlib.decompress(payload) if tag == b"DEFS" else payload
-        text = json.dumps(_other(json.loads(text), chance)).encode()
+        text = json.dumps(_other(json.loads(text), rng)).encode()
         payload = zlib.compress(text) if tag == b"DEFS" else text
     blocks[index] = (tag, payload)
-    if chance.random() < 0.2:
-        chance.shuffle(blocks)
+    if rng.random() < 0.2:
+        rng.shuffle(blocks)
     return _joined(data[: FILE_PREFIX.size], blocks)
 
 
@@ -120,11 +120,11 @@ def test_no_damaged_trace_raises(make: Callable[..., Path], tmp_path: Path, caps
     intact = [make(_program, run) for run in range(2)]
     assert diff.main([str(path) for path in intact], out=io.StringIO()) == 1
     for number in range(COUNT):
-        chance = random.Random(number)
+        rng = random.Random(number)
         mutant = tmp_path / "mutant.tfdt"
-        mutant.write_bytes(_mutant(intact[number % 2].read_bytes(), chance))
-        pair = [str(mutant), str(intact[chance.randrange(2)])]
-        chance.shuffle(pair)
+        mutant.write_bytes(_mutant(intact[number % 2].read_bytes(), rng))
+        pair = [str(mutant), str(intact[rng.randrange(2)])]
+        rng.shuffle(pair)
         output, shape = io.StringIO(), ["--json"] if number % 2 else []
         code = diff.main([*pair, *shape], out=output)
         assert code in (0, 1, 2), number

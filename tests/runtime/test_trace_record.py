@@ -65,7 +65,7 @@ class Environment:
         return load(str(self.folder / out / "trace-0.tfdt"))
 
 
-@pytest.fixture(scope="module", params=weekly.todays(["tf2.21", "tf2.0", "tf1.14"]))
+@pytest.fixture(scope="module", params=weekly.select_for_today(["tf2.21", "tf2.0", "tf1.14"]))
 def environment_runs(
     request: pytest.FixtureRequest, forks: Callable[[str], Forks], tmp_path_factory: pytest.TempPathFactory
 ) -> Environment:

@@ -150,7 +150,7 @@ THREADS = """
 import sys
 import threading
 import torch
-from tfdeterminism.trace.capture.torch.memory import StorageRegistry
+from tfdeterminism.trace.capture.torch.storage import StorageRegistry
 
 sys.setswitchinterval(1e-6)
 registry, right = StorageRegistry(), []

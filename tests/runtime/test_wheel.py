@@ -205,7 +205,7 @@ def test_the_wheel_installs_alone_and_reports_missing_tensorflow(wheel: Path, ve
 
 
 @pytest.mark.tensorflow
-@pytest.mark.parametrize("key", weekly.todays(["tf1.14-python3.6", "tf2.0", "tf2.21"], of=TRAINED))
+@pytest.mark.parametrize("key", weekly.select_for_today(["tf1.14-python3.6", "tf2.0", "tf2.21"], all_values=TRAINED))
 def test_the_installed_wheel_trains_deterministically(
     wheel: Path, python_of: Callable[[str], Path], key: str, tmp_path: Path
 ) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import weekly
 
-MUTATIONS = weekly.how_many(10_000)
+MUTATIONS = weekly.scale_count(10_000)
 MEMORY = 2 << 30  # bytes of address space for Python, NumPy and all that the scanner asks for
 HANG_SECONDS = 900  # far beyond what the slowest machine needs for all mutations
 

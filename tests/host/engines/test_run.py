@@ -120,7 +120,7 @@ def gate(make):
 
 
 @pytest.mark.tensorflow
-@pytest.mark.parametrize("how", weekly.todays(["ctrl-c", "sigterm under nohup"]))
+@pytest.mark.parametrize("how", weekly.select_for_today(["ctrl-c", "sigterm under nohup"]))
 def test_an_interrupted_run_keeps_finished_records_and_running_again_goes_on(
     copy: Project, tf_python: Callable[[str], Path], tmp_path: Path, how: str
 ) -> None:

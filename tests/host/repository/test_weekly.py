@@ -17,12 +17,12 @@ def test_each_value_is_tested_on_one_day(
     tried: list[str] = []
     for day in range(days or len(values)):
         monkeypatch.setattr(weekly, "DAY", 739_000 + day)
-        assert len(weekly.todays(values, days=days, first=first)) < max(2, len(values))
-        tried += weekly.todays(values, days=days, first=first)
+        assert len(weekly.select_for_today(values, days=days, first=first)) < max(2, len(values))
+        tried += weekly.select_for_today(values, days=days, first=first)
         assert ("a" in tried) == (day >= (first - 739_000) % (days or len(values)))
     assert sorted(tried) == values
     monkeypatch.setattr(weekly, "ALL", True)
-    assert weekly.todays(values, of=[*values, "more"], days=days) == [*values, "more"]
+    assert weekly.select_for_today(values, all_values=[*values, "more"], days=days) == [*values, "more"]
 
 
 def test_a_test_runs_on_one_day_in_six_and_once_a_week(monkeypatch: pytest.MonkeyPatch) -> None:

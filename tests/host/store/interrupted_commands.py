@@ -129,7 +129,7 @@ def attempt(command: str, sent: signal.Signals, moment: int) -> dict[str, Any]:
 
 if __name__ == "__main__":
     cases.current_cases = cache(cases.current_cases)
-    chance = random.Random(int(sys.argv[4]))
+    rng = random.Random(int(sys.argv[4]))
     outcomes, moments = {}, {}  # of each command
     for command in COMMANDS:  # what is imported and read once is so in this process, before moments are counted
         reset_store(command)
@@ -143,8 +143,8 @@ if __name__ == "__main__":
         outcomes[command] = {"before": before, "after": store_state()}
     print(json.dumps(outcomes))
     for _ in range(int(sys.argv[3])):
-        command = chance.choice(sorted(COMMANDS))
+        command = rng.choice(sorted(COMMANDS))
         told, writes = moments[command]
-        near = chance.choice(writes) + chance.randint(-1, 2)  # where a file is written, half of the times
-        moment = chance.choice([near, chance.randint(1, told[-1])])
-        print(json.dumps(attempt(command, chance.choice([signal.SIGINT, signal.SIGKILL]), moment)))
+        near = rng.choice(writes) + rng.randint(-1, 2)  # where a file is written, half of the times
+        moment = rng.choice([near, rng.randint(1, told[-1])])
+        print(json.dumps(attempt(command, rng.choice([signal.SIGINT, signal.SIGKILL]), moment)))

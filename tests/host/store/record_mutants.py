@@ -20,7 +20,7 @@ def leaves(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
     return [path_of_leaf for key, item in inside for path_of_leaf in [(*path, key), *leaves(item, (*path, key))]]
 
 
-def other(chance: random.Random, value: Any) -> Any:
+def other(rng: random.Random, value: Any) -> Any:
     """Return another value: a near one, a distant one, one of another type, or None."""
     pool: list[Any] = [None, 0, 1, -1, 2, 999, 2**63, HUGE, 0.5, 1e308, True, "", "a" * 64, "cpu", [], {}, [0]]
     pool += ["equal", "differs", "raises", "unsupported", "crashed", "timed-out", "2019-01-01T00:00:00Z", "\x1b[2J"]
@@ -30,17 +30,17 @@ def other(chance: random.Random, value: Any) -> Any:
         pool += [value + "x", value[1:], value[::-1], value.upper(), value * 2, value.replace("0", "1")] * 3
     if isinstance(value, list):
         pool += [value + value, value[1:], [*value, "CPU:1"]] * 3
-    return chance.choice(pool)
+    return rng.choice(pool)
 
 
-def mutate(chance: random.Random, content: Content) -> Content:
+def mutate(rng: random.Random, content: Content) -> Content:
     changed = copies.deepcopy(content)
-    for _ in range(chance.choice([1, 1, 1, 2, 3])):
-        into, key = _place(changed, chance.choice(leaves(changed)))
-        if chance.random() < 0.05 and isinstance(into, dict):
+    for _ in range(rng.choice([1, 1, 1, 2, 3])):
+        into, key = _place(changed, rng.choice(leaves(changed)))
+        if rng.random() < 0.05 and isinstance(into, dict):
             del into[key]
         else:
-            into[key] = other(chance, into[key])
+            into[key] = other(rng, into[key])
     return changed
 
 
@@ -79,82 +79,82 @@ TEXTS = ["", " ", " x", "x ", "\0", "\x7f", "\u0430", "\u2028", "tf2.O", "t\u019
          "é" * 90, "../x", "a/b", ".", "con", "\n", "cpu-fast", "none ", "None", "sass", "9.0", "venv"]  # fmt: skip
 
 
-def _change(chance: random.Random, content: Content, others: Sequence[Content]) -> None:
-    into, key = _place(content, chance.choice(leaves(content)))
-    into[key] = other(chance, into[key])
+def _change(rng: random.Random, content: Content, others: Sequence[Content]) -> None:
+    into, key = _place(content, rng.choice(leaves(content)))
+    into[key] = other(rng, into[key])
 
 
-def _say(chance: random.Random, content: Content, others: Sequence[Content]) -> None:
-    into, key = _place(content, chance.choice(leaves(content)))
-    text = chance.choice(TEXTS)
-    into[key] = chance.choice([text, text, f"{into[key]}{text[:9]}", f"{text[:9]}{into[key]}"])
+def _say(rng: random.Random, content: Content, others: Sequence[Content]) -> None:
+    into, key = _place(content, rng.choice(leaves(content)))
+    text = rng.choice(TEXTS)
+    into[key] = rng.choice([text, text, f"{into[key]}{text[:9]}", f"{text[:9]}{into[key]}"])
 
 
-def _write(chance: random.Random, content: Content, others: Sequence[Content]) -> None:
+def _write(rng: random.Random, content: Content, others: Sequence[Content]) -> None:
     """Leave a mark that `line_of` replaces."""
-    into, key = _place(content, chance.choice(leaves(content)))
-    into[key] = f"@{chance.randrange(len(RAW))}@"
+    into, key = _place(content, rng.choice(leaves(content)))
+    into[key] = f"@{rng.randrange(len(RAW))}@"
 
 
-def _remove(chance: random.Random, content: Content, others: Sequence[Content]) -> None:
-    into, key = _place(content, chance.choice(leaves(content)))
+def _remove(rng: random.Random, content: Content, others: Sequence[Content]) -> None:
+    into, key = _place(content, rng.choice(leaves(content)))
     del into[key]
 
 
-def _add(chance: random.Random, content: Content, others: Sequence[Content]) -> None:
+def _add(rng: random.Random, content: Content, others: Sequence[Content]) -> None:
     tables = [content, *(value for path in leaves(content) if isinstance(value := _value(content, path), dict))]
-    donor = chance.choice(others)
-    name = chance.choice([*donor, *donor["stack"], "zz", "", "__class__", "schema_", "line", "_line", "Checksum"])
-    chance.choice(tables)[name] = chance.choice([None, 0, "x", donor.get(name), donor["stack"].get(name)])
+    donor = rng.choice(others)
+    name = rng.choice([*donor, *donor["stack"], "zz", "", "__class__", "schema_", "line", "_line", "Checksum"])
+    rng.choice(tables)[name] = rng.choice([None, 0, "x", donor.get(name), donor["stack"].get(name)])
 
 
-def _retype(chance: random.Random, content: Content, others: Sequence[Content]) -> None:
-    into, key = _place(content, chance.choice(leaves(content)))
+def _retype(rng: random.Random, content: Content, others: Sequence[Content]) -> None:
+    into, key = _place(content, rng.choice(leaves(content)))
     value = into[key]
     forms = [str(value), [value], {"value": value}, None, bool(value), json.dumps(value)]
     if isinstance(value, int | float):
         forms += [float(value), int(value), str(value)]
-    into[key] = chance.choice(forms)
+    into[key] = rng.choice(forms)
 
 
-def _duplicate(chance: random.Random, content: Content, others: Sequence[Content]) -> None:
+def _duplicate(rng: random.Random, content: Content, others: Sequence[Content]) -> None:
     """Give a list an item of its own again, or write a name twice (see `line_of`)."""
     lists = [value for path in leaves(content) if isinstance(value := _value(content, path), list) and value]
-    if lists and chance.random() < 0.7:
-        chosen = chance.choice(lists)
-        chosen.insert(chance.randrange(len(chosen) + 1), copies.deepcopy(chance.choice(chosen)))
+    if lists and rng.random() < 0.7:
+        chosen = rng.choice(lists)
+        chosen.insert(rng.randrange(len(chosen) + 1), copies.deepcopy(rng.choice(chosen)))
     else:
-        content["@twice@"] = chance.choice(list(content))
+        content["@twice@"] = rng.choice(list(content))
 
 
-def _reorder(chance: random.Random, content: Content, others: Sequence[Content]) -> None:
+def _reorder(rng: random.Random, content: Content, others: Sequence[Content]) -> None:
     lists = [value for path in leaves(content) if isinstance(value := _value(content, path), list) and len(value) > 1]
-    if lists and chance.random() < 0.7:
-        chance.shuffle(chance.choice(lists))
+    if lists and rng.random() < 0.7:
+        rng.shuffle(rng.choice(lists))
     else:
         content["@unsorted@"] = True
 
 
-def _bloat(chance: random.Random, content: Content, others: Sequence[Content]) -> None:
-    into, key = _place(content, chance.choice(leaves(content)))
+def _bloat(rng: random.Random, content: Content, others: Sequence[Content]) -> None:
+    into, key = _place(content, rng.choice(leaves(content)))
     value = into[key]
     if isinstance(value, list):
-        into[key] = value * chance.choice([2, 17, 65, 5000]) or ["x"] * 65
+        into[key] = value * rng.choice([2, 17, 65, 5000]) or ["x"] * 65
     elif isinstance(value, dict):
-        into[key] = {**value, **{f"k{number}": "v" for number in range(chance.choice([1, 33, 65, 5000]))}}
+        into[key] = {**value, **{f"k{number}": "v" for number in range(rng.choice([1, 33, 65, 5000]))}}
     else:
-        into[key] = str(value) * chance.choice([2, 40, 601, 100_000])
+        into[key] = str(value) * rng.choice([2, 40, 601, 100_000])
 
 
-def _borrow(chance: random.Random, content: Content, others: Sequence[Content]) -> None:
+def _borrow(rng: random.Random, content: Content, others: Sequence[Content]) -> None:
     """Take fields of another record."""
-    donor = chance.choice(others)
-    if chance.random() < 0.25:
-        path = chance.choice(leaves(content))
+    donor = rng.choice(others)
+    if rng.random() < 0.25:
+        path = rng.choice(leaves(content))
         into, key = _place(content, path)
         into[key] = copies.deepcopy(_value(donor, path, into[key]))
         return
-    for name in chance.choice(GROUPS):
+    for name in rng.choice(GROUPS):
         content.pop(name, None)
         if name in donor:
             content[name] = copies.deepcopy(donor[name])
@@ -175,26 +175,26 @@ MUTATIONS: list[Callable[[random.Random, Content, Sequence[Content]], None]] = [
 ]  # fmt: skip
 
 
-def mutant(chance: random.Random, genuine: Sequence[Content]) -> bytes:
+def mutant(rng: random.Random, genuine: Sequence[Content]) -> bytes:
     """Return the line of a mutant, mostly with a fitting checksum.
 
     genuine: the records of which one is changed, with values of the others.
     """
-    content = copies.deepcopy(chance.choice(genuine))
-    for _ in range(chance.choice([1, 1, 1, 1, 2, 2, 3])):
-        chance.choice(MUTATIONS)(chance, content, genuine)
+    content = copies.deepcopy(rng.choice(genuine))
+    for _ in range(rng.choice([1, 1, 1, 1, 2, 2, 3])):
+        rng.choice(MUTATIONS)(rng, content, genuine)
         if not leaves(content):
             break
-    return line_of(chance, content, has_checksum=chance.random() < 0.95)
+    return line_of(rng, content, has_checksum=rng.random() < 0.95)
 
 
-def line_of(chance: random.Random, content: Content, *, has_checksum: bool) -> bytes:
+def line_of(rng: random.Random, content: Content, *, has_checksum: bool) -> bytes:
     """Return the line of a mutant with its marks replaced; not `has_checksum`: with the one that it had."""
     content = dict(content)
     twice, is_unsorted = content.pop("@twice@", None), content.pop("@unsorted@", False)
     names = sorted(content)
     if is_unsorted:
-        chance.shuffle(names)
+        rng.shuffle(names)
     text = json.dumps({name: content[name] for name in names}, separators=(",", ":"), sort_keys=not is_unsorted)
     for number, token in enumerate(RAW):
         text = text.replace(f'"@{number}@"', token)

@@ -298,10 +298,10 @@ def test_the_order_of_added_records_does_not_matter(tmp_path: Path, record_line:
         record_line(started=days[0], case_hash="1" * 16, duration_seconds=9.0),
         record_line("differs", case_hash="1" * 16),
     ]
-    chance, results = random.Random(7), set()
+    rng, results = random.Random(7), set()
     for turn in range(30):
         store = EvidenceStore(tmp_path / str(turn), hashes=lambda: {case: {"1" * 16}})
-        chance.shuffle(all_lines)
+        rng.shuffle(all_lines)
         for record_line in all_lines:
             store.ingest([parse(record_line)])
         results.add(b"".join(lines(store)))

@@ -19,7 +19,7 @@ from record_mutants import mutant
 from record_oracle import falsehoods
 
 FUZZ = os.environ.get("TFDET_FUZZ")
-MUTANTS = int(FUZZ) if FUZZ else weekly.how_many(400)
+MUTANTS = int(FUZZ) if FUZZ else weekly.scale_count(400)
 SEED = random.randrange(1 << 32) if FUZZ else weekly.DAY // 7
 FAILED = sorted((Path(__file__).parent / "fuzzed_records").glob("*.jsonl"))  # what was taken once, and is false
 
@@ -63,8 +63,8 @@ def _check_taken(store: FuzzedStore, before: dict[Any, Any], records: Sequence[d
 def test_each_mutant_is_refused_or_taken_as_it_is(store: FuzzedStore) -> None:
     before, taken, wrong = store.cells(), 0, []
     for number in range(MUTANTS):
-        chance = random.Random(f"{SEED} {number}")
-        lines = [mutant(chance, store.genuine)]
+        rng = random.Random(f"{SEED} {number}")
+        lines = [mutant(rng, store.genuine)]
         try:
             taken += is_taken(store, before, lines)
         except AssertionError as error:

@@ -13,7 +13,7 @@ from tfdet.store.records import parse
 from tfdet_common import journal
 
 LARGE = (1 << 64) - 1
-MOMENT = {"driver": None, "sm_mhz": None, "memory_mhz": None, "celsius": -3, "performance_state": None,
+GPU_STATE = {"driver": None, "sm_mhz": None, "memory_mhz": None, "celsius": -3, "performance_state": None,
           "throttle_reasons": LARGE, "ecc": None, "ecc_errors": None, "mig": False}  # fmt: skip
 NUMBERS = [1e-07, 9.999e-05, 1e-4, 0.5, 123456.75, 1e7]
 
@@ -46,7 +46,7 @@ def test_optional_fields_may_be_absent_or_null() -> None:
         assert is_accepted(line(**{name: None, "max_absolute": 0}))
     assert is_accepted(line(stack={**STACK, "bundle": None}))
     assert is_accepted(line(device={**device_of("cpu"), "details": None}))
-    assert is_accepted(line("differs", max_ulp=LARGE, gpu_state={"before": MOMENT, "after": MOMENT}))
+    assert is_accepted(line("differs", max_ulp=LARGE, gpu_state={"before": GPU_STATE, "after": GPU_STATE}))
     assert not is_accepted(line("differs", max_ulp=LARGE + 1))
 
 
@@ -79,12 +79,12 @@ def test_a_line_in_another_notation_is_refused(old: bytes, new: bytes) -> None:
 
 def test_inserting_or_removing_a_byte_changes_the_content_or_is_refused() -> None:
     """A changed line is either valid in its canonical form and says something else, or no reader accepts it."""
-    chance, good = random.Random(7), line("differs", max_absolute=1e-07, duration_seconds=1e-05)
+    rng, good = random.Random(7), line("differs", max_absolute=1e-07, duration_seconds=1e-05)
     for _ in range(1500):
-        position = chance.randrange(1, len(good) - 1)
-        byte = bytes([chance.choice(b'0123456789.eE+-" ,:{}[]nula')])
+        position = rng.randrange(1, len(good) - 1)
+        byte = bytes([rng.choice(b'0123456789.eE+-" ,:{}[]nula')])
         damaged = with_checksum(
-            good[:position] + chance.choice([b"", byte, good[position : position + 1] + byte]) + good[position + 1 :]
+            good[:position] + rng.choice([b"", byte, good[position : position + 1] + byte]) + good[position + 1 :]
         )
         try:
             read_line(damaged)

@@ -246,13 +246,13 @@ def test_every_mutant_is_refused_or_harmless(checkout: Project) -> None:
         ConsistencyRules.from_matrix(load_matrix(checkout.matrix), current_cases(checkout)),
         current_hashes(checkout),
     )
-    store, chance = EvidenceStore(checkout.evidence), random.Random(10)
+    store, rng = EvidenceStore(checkout.evidence), random.Random(10)
     files = {path: list(store.read(path)) for path in store.files()}
     refused, judged = 0, 0
     for number in range(MUTANTS):
-        path = chance.choice(sorted(files))
-        genuine = chance.choice(files[path])
-        content = mutate(chance, json.loads(genuine.line()))
+        path = rng.choice(sorted(files))
+        genuine = rng.choice(files[path])
+        content = mutate(rng, json.loads(genuine.line()))
         try:
             mutant = parse(signed(content))
         except ValueError:

@@ -18,7 +18,7 @@ from tfdet.base.paths import Project
 from tfdet_common import journal
 
 PARTIAL_FILE = ".jsonl.intoto.jsonl.part"
-ATTEMPTS = int(os.environ.get("STORE_INTERRUPTS", weekly.how_many(100)))
+ATTEMPTS = int(os.environ.get("STORE_INTERRUPTS", weekly.scale_count(100)))
 
 
 @pytest.mark.no_cover

@@ -23,7 +23,7 @@ from tfdet.store.records import Record, parse
 from tfdet.store.signatures import AttestationStore, verify_for_records
 from tfdet_common import journal
 
-ATTACKS = weekly.how_many(10_000)
+ATTACKS = weekly.scale_count(10_000)
 
 
 class Attack(NamedTuple):
@@ -78,85 +78,85 @@ def world(checkout: Project, tmp_path_factory: pytest.TempPathFactory) -> World:
     return World(checkout, signatures, lab, office, revoked, thief, genuine, line, batch())
 
 
-def one_character_changed(chance: random.Random, world: World) -> Attack:
+def one_character_changed(rng: random.Random, world: World) -> Attack:
     """Change one character of the envelope."""
-    position = chance.randrange(len(world.line) - 1)
-    other = chance.choice([c for c in 'Ab0+/_-="{}:, ' if c != world.line[position]])
+    position = rng.randrange(len(world.line) - 1)
+    other = rng.choice([c for c in 'Ab0+/_-="{}:, ' if c != world.line[position]])
     return Attack("bent", world.genuine, world.line[:position] + other + world.line[position + 1 :])
 
 
-def signed_by_an_unknown_key(chance: random.Random, world: World) -> Attack:
+def signed_by_an_unknown_key(rng: random.Random, world: World) -> Attack:
     """Forged or genuine records, signed by an unknown key, whose hint may be the lab's."""
-    forged = chance.choice([batch("differs", f"{chance.getrandbits(48):012x}", **H100), world.genuine])
+    forged = rng.choice([batch("differs", f"{rng.getrandbits(48):012x}", **H100), world.genuine])
     content = json.loads(world.thief.sign(world.project, forged)[0])
-    if chance.random() < 0.5:
+    if rng.random() < 0.5:
         content["signatures"][0]["keyid"] = world.lab.id
-    if forged != world.genuine and chance.random() < 0.2:
+    if forged != world.genuine and rng.random() < 0.2:
         content["signatures"].append(json.loads(world.line)["signatures"][0])
     return Attack("signed by nobody", forged, json.dumps(content))
 
 
-def replayed(chance: random.Random, world: World) -> Attack:
+def replayed(rng: random.Random, world: World) -> Attack:
     """The genuine envelope beside other records."""
-    return Attack("replayed", batch("differs", f"{chance.getrandbits(48):012x}", **H100), world.line)
+    return Attack("replayed", batch("differs", f"{rng.getrandbits(48):012x}", **H100), world.line)
 
 
-def truncated(chance: random.Random, world: World) -> Attack:
+def truncated(rng: random.Random, world: World) -> Attack:
     """Fewer records than were signed, or a shorter envelope."""
-    if chance.random() < 0.5:
-        return Attack("truncated", world.genuine, world.line[: chance.randrange(len(world.line) - 2)])
-    return Attack("truncated", chance.sample(world.genuine, chance.randrange(3)), world.line)
+    if rng.random() < 0.5:
+        return Attack("truncated", world.genuine, world.line[: rng.randrange(len(world.line) - 2)])
+    return Attack("truncated", rng.sample(world.genuine, rng.randrange(3)), world.line)
 
 
-def restated(chance: random.Random, world: World) -> Attack:
+def restated(rng: random.Random, world: World) -> Attack:
     """The lab's signature over a changed statement: reordered, shortened, or of another environment."""
     content = json.loads(world.line)
     statement = json.loads(base64.b64decode(content["payload"]))
     notes = next(subject["annotations"] for subject in statement["subject"] if subject["name"] == "records")
-    how = chance.randrange(5)
+    how = rng.randrange(5)
     if how == 0:
-        notes["checksums"] = [notes["checksums"][n] for n in chance.choice([(1, 0, 2), (2, 1, 0), (1, 2, 0)])]
+        notes["checksums"] = [notes["checksums"][n] for n in rng.choice([(1, 0, 2), (2, 1, 0), (1, 2, 0)])]
     elif how == 1:
-        notes["checksums"].pop(chance.randrange(3))
+        notes["checksums"].pop(rng.randrange(3))
     elif how == 2:
-        notes["device"] = chance.choice(["cpu", "nvidia-h200", "vgpu-sm70"])
+        notes["device"] = rng.choice(["cpu", "nvidia-h200", "vgpu-sm70"])
     elif how == 3:
-        notes["environment"] = chance.choice(["tf2.1", "tf2.21"])
+        notes["environment"] = rng.choice(["tf2.1", "tf2.21"])
     else:
         statement["subject"] = statement["subject"][1:]
     content["payload"] = base64.b64encode(json.dumps(statement).encode()).decode()
     return Attack("restated", world.genuine, json.dumps(content))
 
 
-def relabelled(chance: random.Random, world: World) -> Attack:
+def relabelled(rng: random.Random, world: World) -> Attack:
     """A CPU's record relabelled as a GPU's, signed by a key trusted for CPUs, or with the original signature."""
     gpu = [record(case=r.case, machine=r.machine, **H100) for r in world.processors]
-    line = chance.choice([world.office.sign(world.project, gpu), world.office.sign(world.project, world.processors)])[0]
+    line = rng.choice([world.office.sign(world.project, gpu), world.office.sign(world.project, world.processors)])[0]
     return Attack("relabelled", gpu, line)
 
 
-def misdeclared(chance: random.Random, world: World) -> Attack:
+def misdeclared(rng: random.Random, world: World) -> Attack:
     """A trusted key declares another environment or device than the records have."""
     content = json.loads(world.office.sign(world.project, world.genuine)[0])
     statement = json.loads(base64.b64decode(content["payload"]))
     next(subject["annotations"] for subject in statement["subject"] if subject["name"] == "records")["device"] = "cpu"
-    sealed = json.dumps(statement, indent=chance.randrange(4)).encode()
+    sealed = json.dumps(statement, indent=rng.randrange(4)).encode()
     content["payload"] = base64.b64encode(sealed).decode()
     content["signatures"][0]["sig"] = base64.b64encode(world.office.key.sign(pae(PAYLOAD_TYPE, sealed))).decode()
     return Attack("misdeclared", world.genuine, json.dumps(content))
 
 
-def by_a_revoked_key(chance: random.Random, world: World) -> Attack:
+def by_a_revoked_key(rng: random.Random, world: World) -> Attack:
     """The dates are the attacker's own."""
-    forged = batch(chance.choice(["equal", "differs"]), f"{chance.getrandbits(48):012x}", **H100)
+    forged = batch(rng.choice(["equal", "differs"]), f"{rng.getrandbits(48):012x}", **H100)
     return Attack("by a revoked key", forged, world.revoked.sign(world.project, forged)[0])
 
 
-def of_another_type(chance: random.Random, world: World) -> Attack:
+def of_another_type(rng: random.Random, world: World) -> Attack:
     """The lab signed it as another type of payload, which the signature covers."""
     content = json.loads(world.line)
-    content["payloadType"] = chance.choice(["application/json", "text/plain", "application/vnd.in-toto+json "])
-    if chance.random() < 0.5:
+    content["payloadType"] = rng.choice(["application/json", "text/plain", "application/vnd.in-toto+json "])
+    if rng.random() < 0.5:
         sealed = base64.b64decode(content["payload"])
         content["signatures"][0]["sig"] = base64.b64encode(world.lab.key.sign(sealed)).decode()
     return Attack("of another type", world.genuine, json.dumps(content))
@@ -169,9 +169,9 @@ MAKERS: list[Callable[[random.Random, World], Attack]] = [
 
 
 def attacks(world: World) -> Iterator[Attack]:
-    chance = random.Random(16)
+    rng = random.Random(16)
     for number in range(ATTACKS):
-        yield MAKERS[number % len(MAKERS)](chance, world)
+        yield MAKERS[number % len(MAKERS)](rng, world)
 
 
 def is_genuine(world: World, attack: Attack) -> bool:
@@ -225,11 +225,11 @@ def test_the_genuine_envelope_is_trusted(world: World) -> None:
 
 def test_a_signature_covers_all_bytes_of_a_record(world: World) -> None:
     """The checksum covers all other bytes, so no other line has it."""
-    chance = random.Random(7)
+    rng = random.Random(7)
     line = world.genuine[0].line().encode()
     for _ in range(2_000):
         content = copies.copy(bytearray(line))
-        content[chance.randrange(len(line) - 1)] = chance.choice(b'0 ,"}x')
+        content[rng.randrange(len(line) - 1)] = rng.choice(b'0 ,"}x')
         if bytes(content) == line:
             continue
         try:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:  # for type comments alone
 
 DEPTH = 8  # frames kept of a stack
 
-_HERE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+_PACKAGE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 _PACKAGES = backends.packages() + ("numpy", "horovod", "tfdet_probe")
 _KNOWN_LIMIT = 1 << 16  # entries of a cache
 _known = {}    # path: result of is_user()
@@ -20,15 +20,15 @@ _folders = {}  # files of the imported packages: result of _library_folders()
 _codes = {}   # id of a code object: (the code object, which keeps the id valid, whether it is the user's)
 _library_codes = set()  # ids of the code objects that are not the user's, for a fast test
 _stacks = {}  # (id of a code object, offset in it, ...) of the user's frames: result of stack_of_caller()
-_places = {}  # (id of a code object, offset in it): result of location_of_caller()
+_locations = {}  # (id of a code object, offset in it): result of location_of_caller()
 
 
 def is_user(path):
     """Return whether a file belongs to the user's program, not to Python, a framework, a package or this tool."""
-    is_users = _known.get(path)
-    if is_users is None:
-        is_users = _known[path] = not path.startswith(_library_folders()) and not _is_generated(path)
-    return is_users
+    is_user_file = _known.get(path)
+    if is_user_file is None:
+        is_user_file = _known[path] = not path.startswith(_library_folders()) and not _is_generated(path)
+    return is_user_file
 
 
 def _is_generated(path):
@@ -40,7 +40,7 @@ def _library_folders():
     """Return the folders of libraries, which depend on the packages that were imported so far."""
     files = tuple(getattr(sys.modules.get(name), "__file__", None) for name in _PACKAGES)
     if files not in _folders:
-        folders = [_HERE] + [sysconfig.get_paths()[name] for name in ("stdlib", "platstdlib", "purelib", "platlib")]
+        folders = [_PACKAGE] + [sysconfig.get_paths()[name] for name in ("stdlib", "platstdlib", "purelib", "platlib")]
         folders += [os.path.dirname(os.path.abspath(path)) for path in files if path]
         real_folders = [os.path.realpath(folder) for folder in folders]
         _folders[files] = tuple(folder + os.sep for folder in folders + real_folders)
@@ -72,20 +72,23 @@ def in_keras():
 
 
 def stack_of_caller():
-    """Return the same for the caller's own stack. The list is cached: callers must not change it."""
+    """Return [[file, line, function], ...] of the user, innermost first, in the current stack.
+
+    The list is cached: callers must not change it.
+    """
     frame = sys._getframe(1)  # type: FrameType | None
-    frames, place = [], []
+    frames, position = [], []
     while frame is not None:  # this runs for each op: few calls, and no line numbers, which are slow to compute
         code = frame.f_code
-        if id(code) not in _library_codes and _is_users(code):
-            place += id(code), frame.f_lasti
+        if id(code) not in _library_codes and _is_user_code(code):
+            position += id(code), frame.f_lasti
             frames.append(frame)
             if len(frames) == DEPTH:
                 break
         frame = frame.f_back
-    stack = _stacks.get(tuple(place))
+    stack = _stacks.get(tuple(position))
     if stack is None:
-        stack = _stacks[tuple(place)] = [
+        stack = _stacks[tuple(position)] = [
             [user_frame.f_code.co_filename, user_frame.f_lineno, user_frame.f_code.co_name] for user_frame in frames]
     return stack
 
@@ -95,20 +98,20 @@ def location_of_caller():
     frame = sys._getframe(1)  # type: FrameType | None
     while frame is not None:
         code = frame.f_code
-        if id(code) not in _library_codes and _is_users(code):
-            location = _places.get((id(code), frame.f_lasti))
+        if id(code) not in _library_codes and _is_user_code(code):
+            location = _locations.get((id(code), frame.f_lasti))
             if location is None:
-                location = _places[id(code), frame.f_lasti] = code.co_filename, frame.f_lineno
+                location = _locations[id(code), frame.f_lasti] = code.co_filename, frame.f_lineno
             return location
         frame = frame.f_back
     return ()
 
 
-def _is_users(code):
+def _is_user_code(code):
     entry = _codes.get(id(code))
     if entry is None:
         if len(_codes) > _KNOWN_LIMIT or len(_stacks) > _KNOWN_LIMIT:
-            for cache in (_stacks, _places, _library_codes, _codes):  # _codes last: it keeps the ids valid
+            for cache in (_stacks, _locations, _library_codes, _codes):  # _codes last: it keeps the ids valid
                 cache.clear()
         entry = _codes[id(code)] = code, is_user(code.co_filename)
         if not entry[1]:

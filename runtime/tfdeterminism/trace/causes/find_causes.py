@@ -108,7 +108,7 @@ class PairAnalysis(object):
         for rule in dismissals.DISMISSALS:
             dismissed = [root for root in causes if rule.holds(root, facts)]
             if dismissed:
-                self.dismissed[rule] += rule.count(dismissed, facts)
+                self.dismissed[rule] += rule.count_records(dismissed, facts)
                 causes = [root for root in causes if root not in dismissed]
             masked_now = dismissed if rule is dismissals.masked else masked_now
         if len(causes) < 2:

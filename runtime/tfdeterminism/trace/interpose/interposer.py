@@ -213,16 +213,16 @@ class Interposer(object):
 
     def is_user(self, path):
         """Return whether a file belongs to the user's program, not to Python, a package or this project."""
-        is_users = self._users.get(path)
-        if is_users is None:
+        is_user_file = self._users.get(path)
+        if is_user_file is None:
             full = os.path.abspath(path)
-            is_users = self._users[path] = (
+            is_user_file = self._users[path] = (
                 path[:1] != "<"
                 and not full.startswith(self._libraries)
                 and not full.startswith(self._ours)
                 and "site-packages" not in full
             )
-        return is_users
+        return is_user_file
 
     def _relative(self, path):
         full = os.path.abspath(path)

@@ -32,9 +32,9 @@ class LedgerRow(object):
         return top[len(RANK) :] if top.startswith(RANK) else ""
 
     @property
-    def is_users(self):
-        """Whether the place is a line of the user's, and not an import."""
-        return is_users_line(self.place)
+    def is_in_user_code(self):
+        """Whether the place is a line of the user's program, and not an import."""
+        return is_user_line(self.place)
 
     @property
     def is_global(self):
@@ -55,8 +55,8 @@ def read_ledgers(folder):
     return rows
 
 
-def is_users_line(place):
-    """Return whether a place is a line of the user's, without an import between it and the call."""
+def is_user_line(place):
+    """Return whether a place is a line of the user's program, without an import between it and the call."""
     return place != UNKNOWN_PLACE and IMPORT not in place and not place.startswith(_GLOBAL)
 
 

@@ -368,10 +368,11 @@ class CauseSearch(object):
         if name == "schedule":
             return 0, order
         if name == "random":
-            return (0 if any(row.is_users or row.what == kinds.FIRST_DRAW for row in self.events(name)) else 2), order
+            has_user_draw = any(row.is_in_user_code or row.what == kinds.FIRST_DRAW for row in self.events(name))
+            return (0 if has_user_draw else 2), order
         if name in ("hash-seed", "listing", "mtime", "addresses"):
             return (0 if self.differing_places(name) else 1 if name == "hash-seed" else 2), order
-        if name in ("switches", "one-thread") or not any(row.is_users for row in self.events(name)):
+        if name in ("switches", "one-thread") or not any(row.is_in_user_code for row in self.events(name)):
             return 2, order
         return (1 if name in ("clock", "memory", "one-worker") else 0), order
 
@@ -383,7 +384,7 @@ class CauseSearch(object):
 
     def users_lines(self, kind):
         """Return the user's lines at which a kind enters."""
-        return sorted({row.place for row in self.events(kind) if row.is_users})
+        return sorted({row.place for row in self.events(kind) if row.is_in_user_code})
 
     def first_draws(self):
         """Return {a global generator without a seed: the line that drew from it first}."""
@@ -395,7 +396,7 @@ class CauseSearch(object):
         events = [{}, {}]
         for index, run in enumerate(self.baseline[:2]):
             for row in run.ledger:
-                if row.kind == kind and row.is_users:
+                if row.kind == kind and row.is_in_user_code:
                     events[index].setdefault(row.place, []).append((row.position, row.what, row.count, row.digest))
         return sorted(
             place
@@ -423,7 +424,7 @@ class CauseSearch(object):
 
     def _list_noted(self, names):
         """Return texts about the calls of these kinds at the user's lines."""
-        rows = [row for name in names for row in self.events(name) if row.is_users]
+        rows = [row for name in names for row in self.events(name) if row.is_in_user_code]
         return sorted({"{} at {}".format(row.what, row.place) for row in rows})
 
     # Variations

@@ -4,7 +4,7 @@ import io
 import os
 
 from ..interpose import kinds
-from ..schema.ledger import is_users_line, split_place
+from ..schema.ledger import is_user_line, split_place
 from .minimize import ddmin
 from .proven_cause import Place
 
@@ -37,7 +37,7 @@ class PlaceSearch(object):
 
         minimal = next(([place] for place in candidates[:_ALONE] if test([place])), None)
         draws = self._search.first_draws()
-        likely = [place for place in candidates if name == "files" or _is_users(place, draws)]
+        likely = [place for place in candidates if name == "files" or _is_user_place(place, draws)]
         for group in (likely, candidates):
             if minimal is None and group and test(group):
                 minimal = ddmin(group, test)
@@ -77,7 +77,7 @@ class PlaceSearch(object):
 
         def unlikeliness(place):
             return (
-                not _is_users(place, draws),
+                not _is_user_place(place, draws),
                 place not in differing and place not in draws,
                 place in starts,
                 place,
@@ -110,6 +110,6 @@ class PlaceSearch(object):
         return lines[line - 1].strip() if line <= len(lines) else ""
 
 
-def _is_users(place, draws):
+def _is_user_place(place, draws):
     """Return whether a place is a line of the user's, or a global generator in `draws`."""
-    return is_users_line(place) or place in draws
+    return is_user_line(place) or place in draws

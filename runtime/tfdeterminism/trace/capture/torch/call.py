@@ -6,7 +6,7 @@ from .. import digest, pool_tasks, user_frames
 from ..eager_keys import CallerIdentity
 from . import digests, ops, tensor_provenance
 from . import internals as pt
-from .memory import covers_storage, is_contiguous_storage
+from .storage import covers_storage, is_contiguous_storage
 
 _MAX_IDENTITIES = 4096
 _identities = {}  # {name of a thread: CallerIdentity}
@@ -15,8 +15,9 @@ _identities = {}  # {name of a thread: CallerIdentity}
 class DispatchedOp(object):
     """One call of an op, before it runs.
 
-    probe: the dispatch.OpDispatchMode that intercepted it; op: an ops.OpSchema. Key ids name records. A `memory` is a
-    memory.StorageProvenance, which has the keys of the ops that wrote a tensor's storage. Attributes of a tensor:
+    probe: the dispatch.OpDispatchMode that intercepted it; op: an ops.OpSchema. Key ids name records. A
+    `storage` is a storage.StorageProvenance, which has the keys of the ops that wrote a tensor's storage. Attributes
+    of a tensor:
     _tfdet_key, of one without storage: (recorder, key); _tfdet_view: (recorder, key of the numbers that define the
     view); _tfdet_from: (op, kind, stack, attributes) of a value that comes from a file or a DataLoader.
     """
@@ -62,29 +63,30 @@ class DispatchedOp(object):
         """Return the keys of the ops that wrote this tensor, which is recorded now if no recorded op wrote it."""
         view = getattr(tensor, "_tfdet_view", None)
         view_keys = [view[1]] if view is not None and view[0] is self._recorder else []  # type: list[int]
-        memory = self._probe.memories.find(tensor)
-        if memory is None:
+        storage = self._probe.storages.find(tensor)
+        if storage is None:
             provenance = getattr(tensor, "_tfdet_key", None)
             return view_keys + ([provenance[1]] if provenance is not None and provenance[0] is self._recorder else [])
-        if not memory.keys:
-            memory.keys = [self._unrecorded_key(tensor, memory)]
-            memory.may_change_unseen = memory.origin is None
-        if (memory.may_change_unseen or memory.origin is not None) and not self._op.is_view:  # a view reads nothing
-            self._find_origin(tensor, memory)
-            memory.may_change_unseen = memory.origin is None
-        return memory.keys + view_keys if view_keys else memory.keys
+        if not storage.keys:
+            storage.keys = [self._unrecorded_key(tensor, storage)]
+            storage.may_change_unseen = storage.origin is None
+        may_be_unrecorded = storage.may_change_unseen or storage.origin is not None
+        if may_be_unrecorded and not self._op.is_view:  # a view reads nothing
+            self._find_origin(tensor, storage)
+            storage.may_change_unseen = storage.origin is None
+        return storage.keys + view_keys if view_keys else storage.keys
 
-    def _unrecorded_key(self, tensor, memory):
+    def _unrecorded_key(self, tensor, storage):
         """Return the key of a value that no recorded op produced."""
-        if memory.origin is not None:
-            return self._key(memory.origin[0], 0, [], tensor, stack=memory.origin[1], kind="op",
+        if storage.origin is not None:
+            return self._key(storage.origin[0], 0, [], tensor, stack=storage.origin[1], kind="op",
                              attrs={"preexisting": True})
         source, kind, stack, attrs = getattr(tensor, "_tfdet_from", None) or \
             ("Python", "feed", user_frames.stack_of_caller(), {})
         return self._key(source, 0, [], tensor, stack=stack, kind=kind, attrs=attrs)
 
-    def _find_origin(self, tensor, memory):
-        read = memory.key_and_digest(tensor, self._recorder.eager)
+    def _find_origin(self, tensor, storage):
+        read = storage.key_and_digest(tensor, self._recorder.eager)
         if read is not None:
             self._emit(read[0], tensor, read[1])
 
@@ -113,18 +115,18 @@ class DispatchedOp(object):
     def _record_output(self, tensors, result):
         keys = []
         for number, tensor in enumerate(tensors):
-            memory = self._probe.memories.find(tensor)
+            storage = self._probe.storages.find(tensor)
             is_uninitialized = self._op.is_empty or len(tensors) > 1 and self._is_workspace(tensor)
             key = self._key(self._op.name, number, self._inputs, tensor,
                             attrs={"uninitialized": True} if is_uninitialized else None)
             keys.append(key)
-            if memory is None:
+            if storage is None:
                 tensor._tfdet_key = tensor_provenance.Provenance((self._recorder, key))
             else:
-                memory.on_write(key, covers_storage(tensor), self._op)
-                if memory.uninitialized_key is not None and self._op.is_async:  # this may read uninitialized memory
+                storage.on_write(key, covers_storage(tensor), self._op)
+                if storage.uninitialized_key is not None and self._op.is_async:  # this may read uninitialized memory
                     self._recorder.eager.add_attrs(key, uninitialized=True)
-            if memory is None or not self._op.is_async:
+            if storage is None or not self._op.is_async:
                 self._emit(key, tensor, digests.digest_tensor(tensor), number)
         if not tensors and isinstance(result, (bool, int, float, complex)):
             keys.append(self._key(self._op.name, 0, self._inputs, None))

@@ -9,19 +9,19 @@ from .. import user_frames
 from . import internals as pt
 from . import ops
 from .call import DispatchedOp
-from .memory import is_contiguous_storage
+from .storage import is_contiguous_storage
 
 
 class OpDispatchMode(pt.DispatchMode):
     """The TorchDispatchMode that records ops.
 
-    memories: memory.StorageRegistry; host_reads: host_reads.HostReads; gradients: gradients.Gradients; modules:
+    storages: storage.StorageRegistry; host_reads: host_reads.HostReads; gradients: gradients.Gradients; modules:
     modules.ModulePaths; capture: an input_capture.TorchInputCapture or None.
     """
 
-    def __init__(self, recorder, memories, host_reads, gradients, modules, capture):
+    def __init__(self, recorder, storages, host_reads, gradients, modules, capture):
         super(OpDispatchMode, self).__init__()
-        self.recorder, self.memories, self.host_reads = recorder, memories, host_reads
+        self.recorder, self.storages, self.host_reads = recorder, storages, host_reads
         self.gradients, self.modules, self.capture = gradients, modules, capture
         self._ops = ops.OpSchemas()
 
@@ -54,8 +54,8 @@ class OpDispatchMode(pt.DispatchMode):
         """Return whether a view shows all of a tensor whose records are known, and needs no record."""
         if kwargs or len(args) != 1 or type(args[0]) not in pt.TENSORS:
             return False
-        memory = self.memories.find(args[0])
-        return memory is not None and bool(memory.keys) and is_contiguous_storage(args[0]) \
+        storage = self.storages.find(args[0])
+        return storage is not None and bool(storage.keys) and is_contiguous_storage(args[0]) \
             and not hasattr(args[0], "_tfdet_view")
 
     def _fail(self, error):
@@ -68,7 +68,7 @@ class OpDispatchMode(pt.DispatchMode):
             return
         stack = None
         for tensor in op.outputs(args, kwargs, result):
-            memory = self.memories.find(tensor)
-            if memory is not None:
+            storage = self.storages.find(tensor)
+            if storage is not None:
                 stack = user_frames.stack_of_caller() if stack is None else stack
-                memory.origin = op.name, stack
+                storage.origin = op.name, stack

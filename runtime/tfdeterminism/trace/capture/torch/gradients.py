@@ -11,8 +11,8 @@ _LIMIT = 1 << 16  # forward ops that are kept
 class Gradients(object):
     """The sequence numbers that autograd gives to forward ops; a backward op has the number of its forward op."""
 
-    def __init__(self, recorder, memories, wrappers):
-        self._recorder, self._memories = recorder, memories
+    def __init__(self, recorder, storages, wrappers):
+        self._recorder, self._storages = recorder, storages
         self._by_number = {}
         self.on_loss = None  # called with (tensor, its index among the losses)
         for name in ("backward", "grad"):
@@ -33,21 +33,21 @@ class Gradients(object):
         return self._by_number.get(pt.current_sequence_nr(), (None, []))
 
     def _on_backward(self, original, tensors, *args, **kwargs):
-        if self._recorder.active and not getattr(self._recorder.local, "asked", False):
+        is_nested = getattr(self._recorder.local, "in_backward_call", False)  # backward() may call grad()
+        if self._recorder.active and not is_nested:
             self._recorder.steps.on_gradient()
-            self._losses(tensors)
-        # backward() may call grad(), which is no further request of the program.
-        was_asked, self._recorder.local.asked = getattr(self._recorder.local, "asked", False), True
+            self._record_losses(tensors)
+        self._recorder.local.in_backward_call = True
         try:
             return original(tensors, *args, **kwargs)
         finally:
-            self._recorder.local.asked = was_asked
+            self._recorder.local.in_backward_call = is_nested
 
-    def _losses(self, tensors):
+    def _record_losses(self, tensors):
         for number, tensor in enumerate(pt.tensors_in(tensors)):
-            memory = self._memories.find(tensor)
-            if memory is not None and memory.keys:
-                self._recorder.eager.add_attrs(memory.keys[-1], loss=True)
+            storage = self._storages.find(tensor)
+            if storage is not None and storage.keys:
+                self._recorder.eager.add_attrs(storage.keys[-1], loss=True)
             if self.on_loss is not None:
                 self.on_loss(tensor, number)
             values = self._recorder.values

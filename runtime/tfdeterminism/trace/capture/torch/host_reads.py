@@ -24,8 +24,8 @@ class HostReads(object):
     The digest of each read also contains the reads before it in its chain.
     """
 
-    def __init__(self, recorder, memories, wrappers):
-        self._recorder, self._memories = recorder, memories
+    def __init__(self, recorder, storages, wrappers):
+        self._recorder, self._storages = recorder, storages
         self._main = _ReadChain(-1)
         self._lock = threading.Lock()
         for name in ("numpy", "tolist", "__array__"):
@@ -75,20 +75,20 @@ class HostReads(object):
         return original(tensor, *args, **kwargs)
 
     def _read(self, tensor):
-        memory = self._memories.find(tensor)
+        storage = self._storages.find(tensor)
         value = digests.digest_tensor(tensor)
-        if memory is None or not memory.keys or value is None:
+        if storage is None or not storage.keys or value is None:
             return
-        if memory.is_uninitialized:  # NumPy will write it
-            memory.may_change_unseen = True
+        if storage.is_uninitialized:  # NumPy will write it
+            storage.may_change_unseen = True
             return
         stack = user_frames.stack_of_caller()
         nth = self._recorder.eager.next_occurrence("told", tuple(stack[0][:2]) if stack else ())
         key = self._recorder.eager.key("Tensor.numpy", stack, 0, CallerIdentity(pool_tasks.thread_name(), 0, "", 0),
-                                       memory.keys, nth, kind="op")
-        read = memory.key_and_digest(tensor, self._recorder.eager)
-        memory.may_change_unseen = True
-        if memory.uninitialized_key is None:
+                                       storage.keys, nth, kind="op")
+        read = storage.key_and_digest(tensor, self._recorder.eager)
+        storage.may_change_unseen = True
+        if storage.uninitialized_key is None:
             self._emit(key, value)
         else:  # uninitialized memory must not change the digests of later reads
             if read is not None:

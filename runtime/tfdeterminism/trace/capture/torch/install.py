@@ -12,9 +12,9 @@ from .host_reads import HostReads
 from .input_capture import TorchInputCapture
 from .levels import Levels
 from .loaders import DataLoaderHook
-from .memory import StorageRegistry
 from .modules import ModulePaths
 from .saved import TorchLoadHook
+from .storage import StorageRegistry
 from .weights import Weights
 
 
@@ -27,8 +27,8 @@ def install(recording):
     if not recording.xla:
         compiled.switch_off(recorder, wrappers)
     if recorder.level != "none":
-        memories = StorageRegistry()
-        gradients = Gradients(recorder, memories, wrappers)
+        storages = StorageRegistry()
+        gradients = Gradients(recorder, storages, wrappers)
         Levels(recorder, weights, gradients, modules, closers)
         if recorder.level == "ops":
             capture = None
@@ -36,8 +36,8 @@ def install(recording):
                 capture = TorchInputCapture(InputCapture(recorder, recording.capture))
             tensor_provenance.hide_on_save(wrappers)
             TorchLoadHook(recorder, wrappers)
-            host_reads = HostReads(recorder, memories, wrappers)
-            dispatch = OpDispatchMode(recorder, memories, host_reads, gradients, modules, capture)
+            host_reads = HostReads(recorder, storages, wrappers)
+            dispatch = OpDispatchMode(recorder, storages, host_reads, gradients, modules, capture)
             closers.append(_enter_in_every_thread(dispatch, wrappers))
             import_hooks = {"torch.utils.data.dataloader": DataLoaderHook(recorder, wrappers).install}
     wrappers.wrap(os, "_exit", lambda original, status: recording.end_and_exit(original, status))

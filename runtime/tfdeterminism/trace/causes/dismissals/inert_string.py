@@ -1,4 +1,4 @@
-"""Finds: a string from which no number comes that differs.
+"""Finds: a string from which no number was computed that differs.
 Why: names differ from run to run, and nothing that is computed depends on them.
 Example: the path of a temporary file, a handle of a session.
 """
@@ -19,5 +19,5 @@ def holds(cause, facts):  # cause: a cause.Cause, whose `side` is 0 or 1, its ru
     return not any(differs(definition) and definition["dtype"] != "string" for definition in reached)
 
 
-def count(dismissed, facts):
+def count_records(dismissed, facts):
     return facts.count(lambda definition: definition["dtype"] == "string")

@@ -1,6 +1,6 @@
-"""Finds: a value that differs, and all that it feeds in this step is the same.
-Why: it was masked, rounded away, or compared with something large. It is kept: where nothing else is found later, it
-may have come through a state.
+"""Finds: a value that differs, although every op that reads it in this step has the same outputs in both runs.
+Why: it was masked, rounded away, or compared with something large. It is reported only if no later step has another
+cause, as it may have changed a state (a variable, a generator) that is not recorded.
 Example: `tf.cond(tf.timestamp() > 1e6, ...)`, which takes the same branch at any time of day.
 """
 
@@ -29,7 +29,7 @@ def holds(cause, facts):  # cause: a cause.Cause, whose `side` is 0 or 1, its ru
     return True
 
 
-def count(dismissed, facts):
+def count_records(dismissed, facts):
     return len(dismissed)
 
 
@@ -38,6 +38,7 @@ def _is_overwritten(write, facts):
     if write["kind"] != "write" or in_graph(write):
         return False
     order, first = facts.pair.order[0], None
+    # A slot is a row of the table in which records of both runs that correspond to each other stand (align/table.py).
     slots_now = [slot for slot in facts.slots_of(write) if facts.pair.step[0][slot] == facts.step]
     written_at = min([int(order[slot]) for slot in slots_now] or [int(MISSING)])
     for use in facts.flow().successors(write):

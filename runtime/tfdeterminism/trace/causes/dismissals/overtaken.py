@@ -1,5 +1,5 @@
 """Finds: values of a graph's op that are the same in both runs, in another order.
-Why: iterations of a parallel loop overtook each other, and each did the same.
+Why: iterations of a parallel loop ran in another order, and each computed the same values.
 Example: `tf.map_fn(f, xs, parallel_iterations=10)`.
 """
 
@@ -11,5 +11,5 @@ def holds(cause, facts):
     return cause.kind is CauseKind.ORDER and in_graph(cause.definition)
 
 
-def count(dismissed, facts):
+def count_records(dismissed, facts):
     return len(dismissed)

@@ -1,6 +1,6 @@
-"""Finds: a read of a variable that the same run of a session writes in any order, where what comes of the read is but
-fetched.
-Why: it changes what the program prints, and nothing that it trains. Beside another cause it is none.
+"""Finds: a read of a variable that the same run of a session writes in any order, and the program only
+fetches what is computed from the read.
+Why: it changes what the program prints, and nothing that it trains. It is a cause only if there is no other.
 Example: `session.run([train_op, global_step])`.
 """
 
@@ -25,5 +25,5 @@ def holds(cause, facts):  # cause: a cause.Cause, whose `side` is 0 or 1, its ru
     return not any(use["kind"] == "write" or calls_python(use) for use in facts.flow().descendants(definition, passes))
 
 
-def count(dismissed, facts):
+def count_records(dismissed, facts):
     return len(dismissed)

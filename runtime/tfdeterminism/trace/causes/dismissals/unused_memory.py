@@ -1,5 +1,5 @@
-"""Finds: uninitialized memory of which nothing is computed that differs.
-Why: what lay in it is chance, and a copy of it is but a copy.
+"""Finds: uninitialized memory from which no value was computed that differs, except copies.
+Why: its contents differ by chance, and a copy computes nothing.
 Example: `torch.empty(8)` that is written before the first sum over it.
 """
 
@@ -18,5 +18,5 @@ def holds(cause, facts):  # cause: a cause.Cause, whose `side` is 0 or 1, its ru
     return not any(differs(definition) and not is_copy(definition) for definition in reached)
 
 
-def count(dismissed, facts):
+def count_records(dismissed, facts):
     return facts.count(lambda definition: definition["attrs"].get("uninitialized") or is_copy(definition))
