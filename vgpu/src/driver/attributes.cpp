@@ -27,8 +27,8 @@ struct TextureLimit { int number, size; };
 constexpr TextureLimit kTextureLimits[] = {
     {21, 131072},  {22, 131072}, {23, 65536}, {24, 16384},   {25, 16384}, {26, 16384},         // 1D, 2D and 3D
     {27, 32768},   {28, 32768},  {29, 2048},  {42, 32768},   {43, 2048},  {45, 32768}, {46, 32768},  // layered, gathers
-    {47, 8192},    {48, 8192},   {49, 32768}, {52, 32768},   {53, 32768}, {54, 2046},              // 3D otherwise, cubemaps
-    {55, 32768},   {56, 131072}, {57, 65536}, {58, 16384},   {59, 16384}, {60, 16384},          // surfaces
+    {47, 8192},    {48, 8192},   {49, 32768}, {52, 32768},   {53, 32768}, {54, 2046},  // alternate 3D limits, cubemaps
+    {55, 32768},   {56, 131072}, {57, 65536}, {58, 16384},   {59, 16384}, {60, 16384},  // surfaces
     {61, 32768},   {62, 2048},   {63, 32768}, {64, 32768},   {65, 2048},  {66, 32768}, {67, 32768}, {68, 2046},
     {69, 1 << 28}, {70, 131072}, {71, 65000}, {72, 2097120}, {73, 32768}, {74, 32768}, {77, 32768}};  // linear, mipmapped
 
@@ -53,28 +53,28 @@ int attribute(int number) {
   switch (number) {
     case 1:
     case 2:
-    case 3: return 1024;      // threads of a block, and in x and y
-    case 4: return 64;                        // in z
-    case 5: return 2147483647;                // blocks in x
+    case 3: return 1024;  // threads of a block, and in x and y
+    case 4: return 64;  // in z
+    case 5: return 2147483647;  // blocks in x
     case 6:
-    case 7: return 65535;             // in y and z
+    case 7: return 65535;  // in y and z
     case kSharedOfBlock: return 49152;
     case kConstantBytes: return 65536;
     case kLanesOfWarp: return 32;
     case kPitch: return 2147483647;
     case kRegistersOfBlock:
-    case 82: return 65536;
-    case kClock: return 1380000;              // kHz
+    case 82: return 65536;  // registers of a multiprocessor
+    case kClock: return 1380000;  // kHz
     case kTextureAlignment:
     case kSurfaceAlignment: return 512;
     case kTexturePitchAlignment: return 32;
-    case 44: return 1;                        // gathers from textures
+    case 44: return 1;  // gathers from textures
     case kMultiprocessors: return static_cast<int>(settings().multiprocessors);
-    case kMemoryClock: return 877000;         // kHz
-    case kBusWidth: return 4096;              // bits
+    case kMemoryClock: return 877000;  // kHz
+    case kBusWidth: return 4096;  // bits
     case kL2Bytes: return 6291456;
     case kThreadsOfMultiprocessor: return architecture().threads;
-    case 40: return 2;
+    case 40: return 2;  // asynchronous copy engines
     case kMajor: return Device::get().capability() / 10;
     case kMinor: return Device::get().capability() % 10;
     case kSharedOfMultiprocessor: return architecture().shared;
@@ -93,7 +93,7 @@ int attribute(int number) {
     case 89:
     case 90:
     case 95:
-    case 102: return 1;                               // supported features
+    case 102: return 1;  // supported features
     default: return texture_limit(number);
   }
 }

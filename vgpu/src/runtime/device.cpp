@@ -1,4 +1,4 @@
-// The runtime's calls of the device, and its properties (cudaDeviceProp).
+// The runtime's functions about the device, and its properties (cudaDeviceProp).
 #include <climits>
 #include <cstdio>
 #include <cstring>
@@ -79,7 +79,7 @@ API int vgpu_device_properties(char* output, int version) {
   std::memcpy(output, &first, sizeof first);
   auto put = [output](size_t offset, int value) { std::memcpy(output + offset, &value, sizeof value); };
   if (version < 13000) put(608, attribute(kMemoryClock));
-  else put(348, 0), put(388, 0);  // fields that only older versions have
+  else put(348, 0), put(388, 0);  // clears the clock and the multiprocessors where older layouts have them
   size_t texture = layout->multiprocessors + (version < 13000 ? 20 : 12);
   for (int number : kTextures)
     if (number != kLinearTexture || version < 13000) put(texture, attribute(number)), texture += sizeof(int);

@@ -8,12 +8,12 @@ extern "C" int cudaGetDriverEntryPointByVersion(const char*, void**, unsigned ve
 extern "C" int cudaGraphInstantiateWithFlags(void**, void*, uint64_t flags);
 
 API int cudaRuntimeGetVersion(int* version) { return *version = VERSION, 0; }
-// CUDA 12 has the structure of 11 under the old name; 13 has its own under the one name that is left.
+// In CUDA 12 this name fills the structure of CUDA 11, and _v2 that of 12; CUDA 13 has only this name, and a structure of 13.
 API int cudaGetDeviceProperties(char* properties, int) {
   return vgpu_device_properties(properties, VERSION >= 12000 && VERSION < 13000 ? 11000 : VERSION);
 }
 API int cudaGetDeviceProperties_v2(char* properties, int) { return vgpu_device_properties(properties, 12000); }
-// Of these, CUDA 12 changed the arguments under the same name.
+// CUDA 12 changed the arguments of the next two functions under the same names.
 API int cudaGetDriverEntryPoint(const char* name, void** at, uint64_t flags, int* status) {
   return cudaGetDriverEntryPointByVersion(name, at, VERSION, flags, VERSION >= 12000 ? status : nullptr);
 }

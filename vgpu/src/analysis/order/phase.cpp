@@ -1,6 +1,6 @@
 // Lets an access join the current phase of its location, begins the next phase, or reports a conflict; phase.h explains phases.
-// A silent access leaves the value unchanged; a strong one is atomic, volatile or ordered.  An operation is one work of a
-// stream, such as a launch or a copy.
+// A silent access leaves the value unchanged; a strong one is atomic, volatile or ordered.  An operation is one unit of
+// work of a stream, such as a launch or a copy.
 #include "phase.h"
 
 #include "reason.h"
@@ -12,7 +12,7 @@ namespace vgpu {
 namespace {
 
 bool may_join(const Phase& phase, const Accessor& now, const LaneAccess& access) {
-  if (phase.now.extent == Accessors::None) return false;
+  if (phase.now.extent == Accessors::None) return false;  // there was no access yet
   switch (phase.kind) {
     case PhaseKind::Same: return joins_same_value(access);
     case PhaseKind::Written: return joins_one_value(phase, now, access);

@@ -11,8 +11,8 @@
 
 namespace vgpu {
 
-// Same: reads, and writes of the current value.  Written: writes of one other value.  Commuting: updates of one family.
-// Alone: a single access of any kind.
+// Same: reads, and writes of the current value.  Written: writes of one value that is not the current one.  Commuting: updates
+// of one family.  Alone: one access that no other may join, such as an atomic whose old value is used.
 enum class PhaseKind : uint8_t { Same, Written, Commuting, Alone };
 
 // Updates that commute with each other: the same operation, type, width, and word of an 8-byte value.
