@@ -65,7 +65,7 @@ class StepFacts(object):
         slots = self.pair.slots(int(self.pair.group[0][definition["id"]]))
         return numpy.arange(slots.start, slots.stop)
 
-    def count(self, holds):
+    def count_differing(self, holds):
         """Return how many of the step's differing records have a definition for which `holds` is true."""
         groups, counts = numpy.unique(self.pair.groups_of(self.slots), return_counts=True)
         return sum(count for group, count in zip(groups.tolist(), counts.tolist())

@@ -20,4 +20,4 @@ def holds(cause, facts):  # cause: a cause.Cause, whose `side` is 0 or 1, its ru
 
 
 def count_records(dismissed, facts):
-    return facts.count(lambda definition: definition["dtype"] == "string")
+    return facts.count_differing(lambda definition: definition["dtype"] == "string")
