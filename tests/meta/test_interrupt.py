@@ -81,13 +81,13 @@ def test_a_terminated_process_is_no_crash_of_its_case(probe, told):
 def test_killing_the_probe_at_random_moments_loses_no_record(probe):
     probe.plan("slow")
     suite = probe.suite(SUITE.replace("SECONDS", "0.01").replace("range(12)", "range(60)"))
-    random_numbers = random.Random(5)
+    rng = random.Random(5)
     records_before = []
     for _ in range(4):
         process = probe.start(suite, *FAST)
         count = len(records_before)
         wait_for(lambda count=count: count_records(probe) > count)
-        time.sleep(random_numbers.uniform(0, 0.06))
+        time.sleep(rng.uniform(0, 0.06))
         os.kill(process.pid, signal.SIGKILL)
         process.communicate()
         with open(probe.out, "rb") as source:

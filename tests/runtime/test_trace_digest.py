@@ -101,12 +101,10 @@ def digest_with_flipped_signs(array: NDArray[numpy.floating], *indices: int) -> 
 
 def test_many_sums_of_sparse_changes_are_all_different() -> None:
     """A linear sum with few bits would collide hundreds of times: two changed bits in a block of equal words."""
-    digests, random = set(), numpy.random.RandomState(1)
+    digests, rng = set(), numpy.random.RandomState(1)
     for _ in range(20_000):
         words = numpy.zeros(1024, numpy.uint64)
-        words[random.choice(1024, 2, replace=False)] = numpy.uint64(1) << random.choice([63, 62, 31, 32], 2).astype(
-            "u8"
-        )
+        words[rng.choice(1024, 2, replace=False)] = numpy.uint64(1) << rng.choice([63, 62, 31, 32], 2).astype("u8")
         digests.add((digest._sums(words)[0], words.tobytes()))
     assert len({total for total, _ in digests}) == len(digests)
 

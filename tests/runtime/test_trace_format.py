@@ -90,16 +90,16 @@ def test_an_existing_file_is_not_overwritten(trace_path: Path) -> None:
 
 @pytest.mark.parametrize("digest_of", [digest.digest_array, digest.weighted_sum])
 def test_every_mutation_changes_the_digest(digest_of) -> None:
-    random = numpy.random.default_rng(0)
+    rng = numpy.random.default_rng(0)
     for kind in ("f2", "f4", "f8", "i1", "i4", "u8", "c8", "?"):
-        array = (random.normal(size=24) * 9).astype(kind) if kind != "?" else random.integers(0, 2, 24).astype(kind)
+        array = (rng.normal(size=24) * 9).astype(kind) if kind != "?" else rng.integers(0, 2, 24).astype(kind)
         by_bytes = {array.tobytes(): digest_of(array)}
         for _ in range(150):
             copy = array.copy()
-            one, two = random.integers(24, size=2)
-            mutation = random.integers(4)
+            one, two = rng.integers(24, size=2)
+            mutation = rng.integers(4)
             if mutation == 0 and kind != "?":
-                copy.view(numpy.uint8)[random.integers(copy.nbytes)] ^= 1 << random.integers(8)
+                copy.view(numpy.uint8)[rng.integers(copy.nbytes)] ^= 1 << rng.integers(8)
             elif mutation == 1:
                 copy[[one, two]] = copy[[two, one]]
             elif mutation == 2:

@@ -17,9 +17,9 @@ import tfdeterminism
 def train():
     """Train a network of convolution, up-sampling, embedding and dense layers for two epochs; return its weights."""
     layers = tf.keras.layers
-    random = np.random.RandomState(0)
-    images, words = random.rand(16, 8, 8, 2).astype("float32"), random.randint(0, 5, (16, 6))
-    targets = random.rand(16, 3).astype("float32")
+    rng = np.random.RandomState(0)
+    images, words = rng.rand(16, 8, 8, 2).astype("float32"), rng.randint(0, 5, (16, 6))
+    targets = rng.rand(16, 3).astype("float32")
     picture, text = layers.Input((8, 8, 2)), layers.Input((6,))
     image_branch = layers.UpSampling2D(2)(layers.Conv2D(4, 3, activation="relu")(picture))
     text_branch = layers.Embedding(5, 4)(text)

@@ -29,8 +29,8 @@ SHAPES = {"dense": (32, 20), "convolutions": (8, 12, 12, 3)}
 
 def trained(kind, device, initial_weights):
     """Return the loss and variables after three steps, from `initial_weights` or the layers' own initial ones."""
-    random = np.random.RandomState(0)
-    x, y = random.randn(*SHAPES[kind]).astype(np.float32), random.randint(0, 5, SHAPES[kind][0])
+    rng = np.random.RandomState(0)
+    x, y = rng.randn(*SHAPES[kind]).astype(np.float32), rng.randint(0, 5, SHAPES[kind][0])
     with tf.device(device):
         model = keras.Sequential(LAYERS[kind](keras.initializers.GlorotUniform(seed=7)))
         model(tf.constant(x[:1]))

@@ -37,10 +37,10 @@ def map_zeros():
 
 def calls(library, seed, rounds):
     """Yield (name, arguments) of calls; the first call of each entry point has only zeros."""
-    draw = random.Random(seed)
+    rng = random.Random(seed)
     for name in entry_points(library):
         for turn in range(1 if name.removesuffix("_ptsz") in WITH_FUNCTIONS else rounds):
-            yield name, [draw.choice(VALUES) if turn else 0 for _ in range(12)]
+            yield name, [rng.choice(VALUES) if turn else 0 for _ in range(12)]
 
 
 def call_from(library, all_calls, first, progress):

@@ -43,8 +43,8 @@ def by_ptxas(device, chosen):
     """Compare which statements ptxas and the device accept; return the number of differences."""
     if not ptxas_oracle.PTXAS:
         sys.exit("ptxas was not found; install the CUDA toolkit, or run the arithmetic oracle")
-    random_numbers = random.Random(chosen.seed)
-    statements = list(dict.fromkeys(grammar.statement(random_numbers) for _ in range(chosen.programs)))
+    rng = random.Random(chosen.seed)
+    statements = list(dict.fromkeys(grammar.statement(rng) for _ in range(chosen.programs)))
     answers = ptxas_oracle.answers(device, statements)
     differences = [answer for answer in answers if ptxas_oracle.differs(*answer)]
     for statement, is_accepted, _ in differences[: chosen.most]:
@@ -63,8 +63,8 @@ def by_requirements(device, chosen):
     """
     if not ptxas_oracle.PTXAS:
         sys.exit("ptxas was not found; install the CUDA toolkit, or run the arithmetic oracle")
-    random_numbers = random.Random(chosen.seed)
-    statements = list(dict.fromkeys(grammar.statement(random_numbers, strange=0) for _ in range(chosen.programs)))
+    rng = random.Random(chosen.seed)
+    statements = list(dict.fromkeys(grammar.statement(rng, error_probability=0) for _ in range(chosen.programs)))
     accepted = [
         text for text, answer in zip(statements, ptxas_oracle.accepted_by_ptxas(statements), strict=True) if answer
     ]

@@ -57,12 +57,12 @@ REPLACEMENTS = (
 
 def mutate_text(seed):
     """Return a valid text with one to four tokens removed, doubled, exchanged, replaced or damaged, or cut off."""
-    draw = random.Random(seed)
-    text = draw.choice(VALID)
+    rng = random.Random(seed)
+    text = rng.choice(VALID)
     tokens = re.findall(r"[\w.%$]+|\s+|.", text[len(HEAD) :], re.S)
-    for _ in range(draw.randint(1, 4)):
-        index, second = draw.randrange(len(tokens)), draw.randrange(len(tokens))
-        change = draw.randrange(6)
+    for _ in range(rng.randint(1, 4)):
+        index, second = rng.randrange(len(tokens)), rng.randrange(len(tokens))
+        change = rng.randrange(6)
         if change == 0:
             tokens[index] = ""
         elif change == 1:
@@ -70,10 +70,10 @@ def mutate_text(seed):
         elif change == 2:
             tokens[index], tokens[second] = tokens[second], tokens[index]
         elif change == 3:
-            tokens[index] = draw.choice(REPLACEMENTS.split(" "))
+            tokens[index] = rng.choice(REPLACEMENTS.split(" "))
         elif change == 4:
-            tokens[index] = tokens[index][:-1] + chr(draw.randint(1, 255))
-        elif draw.random() < 0.3:
+            tokens[index] = tokens[index][:-1] + chr(rng.randint(1, 255))
+        elif rng.random() < 0.3:
             tokens = tokens[: index + 1]
     return (HEAD + "".join(tokens)).encode("utf-8", "surrogateescape")
 
@@ -95,12 +95,12 @@ def container(text, compresses=True):
 
 def mutate_container(seed):
     """Return a valid container with some bytes changed, or cut off."""
-    draw = random.Random(seed)
-    data = bytearray(container(draw.choice(VALID).encode(), draw.random() < 0.7))
-    for _ in range(draw.randint(1, 6)):
-        index = draw.randrange(96) if draw.random() < 0.8 else draw.randrange(len(data))
-        data[index] = draw.choice([0, 1, 16, 64, 127, 128, 255, draw.randrange(256)])
-    return bytes(data[: draw.randrange(16, len(data))] if draw.random() < 0.2 else data)
+    rng = random.Random(seed)
+    data = bytearray(container(rng.choice(VALID).encode(), rng.random() < 0.7))
+    for _ in range(rng.randint(1, 6)):
+        index = rng.randrange(96) if rng.random() < 0.8 else rng.randrange(len(data))
+        data[index] = rng.choice([0, 1, 16, 64, 127, 128, 255, rng.randrange(256)])
+    return bytes(data[: rng.randrange(16, len(data))] if rng.random() < 0.2 else data)
 
 
 def mutant(number):

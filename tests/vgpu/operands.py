@@ -70,23 +70,23 @@ def float_corners(type):
 
 def operand_tuples(type, arity, count=4000, seed=0):
     """Return `arity` arrays of bits of this type: pairs of corners first, then random ones of all magnitudes."""
-    random = np.random.default_rng(seed)
+    rng = np.random.default_rng(seed)
     is_float = type in FORMATS
     bits = 8 * size(type)
     corners = float_corners(type) if is_float else integer_corners(bits)
     product = list(itertools.product(corners, repeat=min(arity, 2)))
     columns = [[corner[k % len(corner)] for corner in product] for k in range(min(arity, 2))]
-    columns += [[int(v) for v in random.choice(np.array(corners, np.uint64), len(product))] for _ in range(arity - 2)]
-    randoms = [random.integers(0, 1 << 64, count, np.uint64) >> np.uint64(64 - bits) for _ in range(arity)]
+    columns += [[int(v) for v in rng.choice(np.array(corners, np.uint64), len(product))] for _ in range(arity - 2)]
+    randoms = [rng.integers(0, 1 << 64, count, np.uint64) >> np.uint64(64 - bits) for _ in range(arity)]
     for k, column in enumerate(randoms):
         if is_float:  # half of them near each other, where sums cancel and products round
             exponent, fraction = FORMATS[type]
             mean = (1 << (exponent - 1)) - 1
-            spread = random.integers(mean - 4, mean + 4, count).astype(np.uint64) << np.uint64(fraction)
+            spread = rng.integers(mean - 4, mean + 4, count).astype(np.uint64) << np.uint64(fraction)
             near = column & np.uint64((1 << fraction) - 1 | 1 << (bits - 1)) | spread
         else:
-            near = column >> random.integers(0, bits, count).astype(np.uint64)
-        randoms[k] = np.where(random.random(count) < 0.5, near, column)
+            near = column >> rng.integers(0, bits, count).astype(np.uint64)
+        randoms[k] = np.where(rng.random(count) < 0.5, near, column)
     return [
         np.concatenate([np.array(c, np.uint64), m]).astype(unsigned(type))
         for c, m in zip(columns, randoms, strict=True)

@@ -62,52 +62,48 @@ class Draft:
     barriers = ("block", "block", "warp", "some")
 
     def __init__(self, seed):
-        self.random = random_numbers = random.Random(seed)
-        self.grid, self.block, self.threads = random_numbers.choice(random_numbers.choice(self.shapes))
+        self.rng = rng = random.Random(seed)
+        self.grid, self.block, self.threads = rng.choice(rng.choice(self.shapes))
         self.widths = []  # of the registers
         self.private = set()  # registers of loops, which no other code reads
         self.lines, self.labels = [], 0
         self.code = [[] for _ in self.threads]
         self.draw_habits()
-        for number in range(random_numbers.choice([1, 1, 2, 3])):
+        for number in range(rng.choice([1, 1, 2, 3])):
             if number:
                 self.add_barrier(number)
             self.add_segment()
-        initial = bytes(
-            random_numbers.choice([0, 0, 0, 1, 2]) if k % 4 == 0 else 0
-            for k in range(random_numbers.choice([8, 16, 16]))
-        )
-        kept = [k for k in range(len(self.widths)) if k not in self.private and random_numbers.random() < 0.6]
+        initial = bytes(rng.choice([0, 0, 0, 1, 2]) if k % 4 == 0 else 0 for k in range(rng.choice([8, 16, 16])))
+        kept = [k for k in range(len(self.widths)) if k not in self.private and rng.random() < 0.6]
         blocks = [thread // self.block for thread in self.threads]
         self.kernel = Kernel(self.code, self.threads, blocks, len(self.widths), kept, initial)
 
     def draw_habits(self):
         """Draw what this kernel's accesses have in common."""
-        random_numbers = self.random
-        self.offsets = random_numbers.choice([[0], [0], [0, 4], [0, 4, 8, 12]])
-        self.spaces = random_numbers.choice([["global"], ["global"], ["global", "shared"], ["shared"]])
-        self.types = random_numbers.choice(
+        rng = self.rng
+        self.offsets = rng.choice([[0], [0], [0, 4], [0, 4, 8, 12]])
+        self.spaces = rng.choice([["global"], ["global"], ["global", "shared"], ["shared"]])
+        self.types = rng.choice(
             [["u32"], ["u32", "u32", "s32", "f32"], ["f32"], ["u64", "f64"], ["u32", "f32", "u64", "f64"]]
         )
         kinds = ["ld", "st", "st", "byte", "atomic", "atomic", "atomic", "loop", "loop"]
-        self.kinds = random_numbers.sample(kinds, random_numbers.choice([1, 1, 2, 3, 4, 6]))
+        self.kinds = rng.sample(kinds, rng.choice([1, 1, 2, 3, 4, 6]))
         self.atomics = {
-            type: random_numbers.sample(ATOMICS[type], min(random_numbers.choice([1, 2, 4]), len(ATOMICS[type])))
-            for type in ATOMICS
+            type: rng.sample(ATOMICS[type], min(rng.choice([1, 2, 4]), len(ATOMICS[type]))) for type in ATOMICS
         }
-        self.updates = {type: random_numbers.sample(UPDATES[type], 1) for type in UPDATES}
-        self.uses_old = random_numbers.choice([0.0, 0.0, 0.2, 0.7])
-        self.constants = random_numbers.choice([1, 2, 4])
-        self.same_code = random_numbers.random() < 0.4
+        self.updates = {type: rng.sample(UPDATES[type], 1) for type in UPDATES}
+        self.uses_old = rng.choice([0.0, 0.0, 0.2, 0.7])
+        self.constants = rng.choice([1, 2, 4])
+        self.same_code = rng.random() < 0.4
 
     def add_segment(self):
         """Add the accesses between two barriers."""
         max_accesses = 3 if len(self.threads) == 2 else 2
         if self.same_code:
-            self.add_accesses(range(len(self.threads)), self.random.randint(1, max_accesses))
+            self.add_accesses(range(len(self.threads)), self.rng.randint(1, max_accesses))
             return
         for thread in range(len(self.threads)):
-            self.add_accesses([thread], self.random.randint(0, max_accesses))
+            self.add_accesses([thread], self.rng.randint(0, max_accesses))
 
     def add_accesses(self, group, count):
         """Add accesses to the code of these threads."""
@@ -136,64 +132,60 @@ class Draft:
 
     def accesses(self):
         """Return one access, or the two of a compare-and-swap loop."""
-        random_numbers = self.random
+        rng = self.rng
         kind, type, space = (
-            random_numbers.choice(self.kinds),
-            random_numbers.choice(self.types),
-            random_numbers.choice(self.spaces),
+            rng.choice(self.kinds),
+            rng.choice(self.types),
+            rng.choice(self.spaces),
         )
         operation, update, target = kind, "", None
         if kind == "atomic":
-            operation = random_numbers.choice(self.atomics[type])
+            operation = rng.choice(self.atomics[type])
         elif kind == "loop":
             type = type if type in UPDATES else "u32"
-            operation, update = "swap", random_numbers.choice(self.updates[type])
+            operation, update = "swap", rng.choice(self.updates[type])
         else:
             type = "u8" if kind == "byte" else "u64" if WIDTH[type] == 8 else "u32"
-            operation = random_numbers.choice(["ld", "st", "st"]) if kind == "byte" else kind
-        guard = (
-            (random_numbers.choice(self.mine), random_numbers.randrange(3))
-            if self.mine and random_numbers.random() < 0.15
-            else None
-        )
+            operation = rng.choice(["ld", "st", "st"]) if kind == "byte" else kind
+        guard = (rng.choice(self.mine), rng.randrange(3)) if self.mine and rng.random() < 0.15 else None
         operand = self.operand(type)
-        if operation in ("ld", "swap") or (kind == "atomic" and random_numbers.random() < self.uses_old):
+        if operation in ("ld", "swap") or (kind == "atomic" and rng.random() < self.uses_old):
             target = self.new_register(type)
-            if operation != "swap" or random_numbers.random() < self.uses_old:
+            if operation != "swap" or rng.random() < self.uses_old:
                 self.mine.append(target)
             else:
                 self.private.add(target)
         location = self.draw_location(WIDTH[type])
-        access = Access(operation, type, space, *location, operand, random_numbers.randrange(3), update, target, guard)
+        access = Access(operation, type, space, *location, operand, rng.randrange(3), update, target, guard)
         if operation != "swap":
             return [access]
         return [access._replace(what="guess", guard=None), access._replace(guard=None)]
 
     def draw_location(self, width):
         """Return an offset, and whether threads of odd number access the next element."""
-        random_numbers = self.random
-        offset = random_numbers.choice(self.offsets)
-        offset = offset + random_numbers.randrange(4) if width == 1 else offset // width * width
+        rng = self.rng
+        offset = rng.choice(self.offsets)
+        offset = offset + rng.randrange(4) if width == 1 else offset // width * width
         fits = offset + 2 * width <= min(GLOBAL, SHARED)
-        return offset, self.same_code and fits and random_numbers.random() < 0.3
+        return offset, self.same_code and fits and rng.random() < 0.3
 
     def operand(self, type):
         """Draw where an access takes its value from."""
-        random_numbers = self.random
+        rng = self.rng
         if type in ("f32", "f64"):
-            return Operand("constant", as_bits(random_numbers.choice(NUMBERS), type))
-        if self.mine and random_numbers.random() < 0.3:
-            return Operand("register", random_numbers.choice(self.mine))
-        if self.same_code and random_numbers.random() < 0.4:
-            return Operand("thread", random_numbers.choice([1, 3]))
-        return Operand("constant", random_numbers.randrange(self.constants))
+            return Operand("constant", as_bits(rng.choice(NUMBERS), type))
+        if self.mine and rng.random() < 0.3:
+            return Operand("register", rng.choice(self.mine))
+        if self.same_code and rng.random() < 0.4:
+            return Operand("thread", rng.choice([1, 3]))
+        return Operand("constant", rng.randrange(self.constants))
 
     def add_barrier(self, number):
         """Add a barrier: of each block or warp, of some lanes or warps, or one with a warp that only arrives."""
-        random_numbers, all_threads = self.random, range(len(self.threads))
-        kind = random_numbers.choice(self.barriers)
+        rng, all_threads = self.rng, range(len(self.threads))
+        kind = rng.choice(self.barriers)
         if kind == "some" and self.grid == 1:
-            self.add_partial_barrier(number, sorted(random_numbers.sample(all_threads, 2)))
+            self.add_partial_barrier(number, sorted(rng.sample(all_threads, 2)))
             return
         size = self.block if kind == "block" else min(32, self.block)
         for thread in all_threads:
@@ -208,7 +200,7 @@ class Draft:
         group = tuple(pair)
         if warps[0] != warps[1]:
             group = tuple(k for k, thread in enumerate(self.threads) if thread // 32 in warps)
-        arrives = warps[0] != warps[1] and self.random.random() < 0.5
+        arrives = warps[0] != warps[1] and self.rng.random() < 0.5
         if warps[0] == warps[1]:
             self.add_only("%i", threads, f"bar.warp.sync {sum(1 << thread % 32 for thread in threads)};\n")
         elif arrives:

@@ -21,18 +21,18 @@ OUTCOMES = {REFUSED: "refused", RAN: "ran", IDLE: "had no kernel that ran"}
 
 def mutant(image, seed):
     """Return the image with bytes changed, instructions exchanged or copied, or the end cut off."""
-    random_numbers, data = random.Random(seed), bytearray(image)
-    kind = random_numbers.randrange(4)
-    for _ in range(random_numbers.randint(1, 8)):
-        index = random_numbers.randrange(len(data))
+    rng, data = random.Random(seed), bytearray(image)
+    kind = rng.randrange(4)
+    for _ in range(rng.randint(1, 8)):
+        index = rng.randrange(len(data))
         if kind == 0:
-            data[index] = random_numbers.randrange(256)
+            data[index] = rng.randrange(256)
         elif kind == 1:
-            data[index] ^= 1 << random_numbers.randrange(8)
+            data[index] ^= 1 << rng.randrange(8)
         else:
-            target, line = random_numbers.randrange(len(data)) // 16 * 16, index // 16 * 16
+            target, line = rng.randrange(len(data)) // 16 * 16, index // 16 * 16
             data[target : target + 16] = data[line : line + 16].ljust(16, b"\0")
-    return bytes(data[: random_numbers.randrange(len(data))]) if random_numbers.random() < 0.1 else bytes(data)
+    return bytes(data[: rng.randrange(len(data))]) if rng.random() < 0.1 else bytes(data)
 
 
 def run(cuda, image):

@@ -21,55 +21,55 @@ WORDS = 2 * MAX_THREADS + 1  # of the kernel's array: a result of each thread, a
 SETUP = SETUP.replace("LAST", str(4 * (WORDS - 1)))
 
 
-def shuffle(draw, register):
+def shuffle(rng, register):
     """Return a random shfl."""
-    mode = draw.choice(("down", "up", "bfly", "idx"))
-    width = draw.choice((32, 32, 32, 16, 8, 4))
+    mode = rng.choice(("down", "up", "bfly", "idx"))
+    width = rng.choice((32, 32, 32, 16, 8, 4))
     bounds = (32 - width) << 8 | (0 if mode == "up" else 31)
-    distance = register() if draw.random() < 0.1 else str(draw.choice((1, 2, 4, 8, 16, draw.randrange(32))))
-    predicate = draw.choice(("", "|%q"))
+    distance = register() if rng.random() < 0.1 else str(rng.choice((1, 2, 4, 8, 16, rng.randrange(32))))
+    predicate = rng.choice(("", "|%q"))
     return f"shfl.sync.{mode}.b32 {register()}{predicate}, {register()}, {distance}, {bounds}, -1;"
 
 
-def branch(draw, comparison, register):
+def branch(rng, comparison, register):
     """Return a branch around so much arithmetic that ptxas does not replace it by selections."""
-    label = f"around{draw.randrange(10**9)}"
-    body = "".join(f"mad.lo.u32 {register}, {register}, {register}, {draw.randrange(99)};" for _ in range(12))
-    if draw.random() < 0.5:
-        body = body.replace(";", f";{access_local(draw, register)}", 1) + access_local(draw, register)
+    label = f"around{rng.randrange(10**9)}"
+    body = "".join(f"mad.lo.u32 {register}, {register}, {register}, {rng.randrange(99)};" for _ in range(12))
+    if rng.random() < 0.5:
+        body = body.replace(";", f";{access_local(rng, register)}", 1) + access_local(rng, register)
     return f"{comparison} @%p bra {label}; {body} {label}:"
 
 
-def access_local(draw, register):
+def access_local(rng, register):
     """Return a load or a store of a word of the thread's own memory, which may be unwritten."""
-    place = f"[%local+{4 * draw.randrange(4)}]"
-    return draw.choice((f"st.local.u32 {place}, {register};", f"ld.local.u32 {register}, {place};"))
+    place = f"[%local+{4 * rng.randrange(4)}]"
+    return rng.choice((f"st.local.u32 {place}, {register};", f"ld.local.u32 {register}, {place};"))
 
 
-def step(draw):
+def step(rng):
     """Return a statement that shuffles, computes, selects, or accesses the thread's own memory."""
 
     def register():
-        return f"%r{draw.randrange(4)}"
+        return f"%r{rng.randrange(4)}"
 
     def comparison(predicate):
-        operand = draw.choice(("%t", "%t", register()))
-        return f"setp.{draw.choice(('lt', 'eq', 'ge'))}.u32 {predicate}, {operand}, {draw.randrange(24)};"
+        operand = rng.choice(("%t", "%t", register()))
+        return f"setp.{rng.choice(('lt', 'eq', 'ge'))}.u32 {predicate}, {operand}, {rng.randrange(24)};"
 
-    kind = draw.random()
+    kind = rng.random()
     if kind < 0.1:
-        return branch(draw, comparison("%p"), register())
+        return branch(rng, comparison("%p"), register())
     if kind < 0.2:
-        guard = f"{comparison('%p')} @%p " if draw.random() < 0.3 else ""
-        return guard + access_local(draw, register())
+        guard = f"{comparison('%p')} @%p " if rng.random() < 0.3 else ""
+        return guard + access_local(rng, register())
     if kind < 0.4:
-        return shuffle(draw, register)
+        return shuffle(rng, register)
     if kind < 0.6:
         return (
-            f"{draw.choice(('add.u32', 'xor.b32', 'mul.lo.u32', 'min.u32'))} {register()}, {register()}, {register()};"
+            f"{rng.choice(('add.u32', 'xor.b32', 'mul.lo.u32', 'min.u32'))} {register()}, {register()}, {register()};"
         )
     if kind < 0.7:
-        return f"mad.lo.u32 {register()}, %t, {draw.randrange(1, 9)}, {draw.randrange(9)};"
+        return f"mad.lo.u32 {register()}, %t, {rng.randrange(1, 9)}, {rng.randrange(9)};"
     if kind < 0.85:
         return f"{comparison('%p')} @%p mov.b32 {register()}, {register()};"
     return f"{comparison('%p')} selp.b32 {register()}, {register()}, {register()}, %p;"
@@ -77,11 +77,11 @@ def step(draw):
 
 def kernel(seed):
     """Return a kernel's PTX and the number of threads of its block."""
-    draw = random.Random(seed)
-    steps = "\n".join(step(draw) for _ in range(draw.randint(2, 16)))
-    guard = f"setp.lt.u32 %p, %t, {draw.choice((1, 2, 4, 8, 16, 32))}; @%p " if draw.random() < 0.8 else ""
-    body = f"{SETUP}mov.pred %q, 0;\n{steps}\n{guard}st.global.u32 [%own], %r{draw.randrange(4)};\nret;"
-    return f".visible .entry k{seed}(.param .u64 p0) {{\n{body}\n}}\n", draw.choice(
+    rng = random.Random(seed)
+    steps = "\n".join(step(rng) for _ in range(rng.randint(2, 16)))
+    guard = f"setp.lt.u32 %p, %t, {rng.choice((1, 2, 4, 8, 16, 32))}; @%p " if rng.random() < 0.8 else ""
+    body = f"{SETUP}mov.pred %q, 0;\n{steps}\n{guard}st.global.u32 [%own], %r{rng.randrange(4)};\nret;"
+    return f".visible .entry k{seed}(.param .u64 p0) {{\n{body}\n}}\n", rng.choice(
         (2, 3, 5, 8, 16, 20, 31, MAX_THREADS)
     )
 

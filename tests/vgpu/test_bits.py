@@ -20,13 +20,13 @@ def number(bits):
 def columns_with_fields(type, arity):
     """Return operands of the type, and positions and lengths of bit fields, some of them beyond the operand."""
     columns = operand_tuples(type, arity, 6000)
-    random = np.random.default_rng(1)
+    rng = np.random.default_rng(1)
     near = [0, 1, 7, 8, 31, 32, 33, 63, 64, 65, 255, 256, 257, (1 << 32) - 1]
     fields = [
         np.where(
-            random.random(len(columns[0])) < 0.5,
-            random.choice(near, len(columns[0])),
-            random.integers(0, 70, len(columns[0])),
+            rng.random(len(columns[0])) < 0.5,
+            rng.choice(near, len(columns[0])),
+            rng.integers(0, 70, len(columns[0])),
         ).astype(np.uint32)
         for _ in range(2)
     ]
@@ -182,9 +182,9 @@ def test_bmsk(device, mode):
 
 def test_fns(device):
     (x,) = operand_tuples("b32", 1, 6000)
-    draw = np.random.default_rng(3)
-    base = draw.integers(0, 32, len(x)).astype(np.uint32)
-    n = draw.integers(-6, 7, len(x)).astype(np.int32)
+    rng = np.random.default_rng(3)
+    base = rng.integers(0, 32, len(x)).astype(np.uint32)
+    n = rng.integers(-6, 7, len(x)).astype(np.int32)
 
     def place(value, start, count):
         positions = [k for k in range(32) if value >> k & 1 and (k == start or (k - start) * count > 0)]

@@ -97,8 +97,8 @@ def test_an_uncomputed_case_is_refused_by_name(library):
 
 def test_fallbacks_give_equal_bytes_under_every_schedule(library):
     """A sum has a fixed order, in which the first addend comes first."""
-    random = np.random.default_rng(0)
-    x = random.uniform(-1, 1, 10_000).astype(np.float32)
+    rng = np.random.default_rng(0)
+    x = rng.uniform(-1, 1, 10_000).astype(np.float32)
     address, results = library.put(x), set()
     for schedule in [b"serial", b"reverse", b"random:1", b"adversary:2"]:
         assert library.cuda.vgpu_set_schedule(schedule) == 0

@@ -11,11 +11,11 @@ OPERATIONS = [lambda a: a, lambda a: a.T, lambda a: a.conj().T]
 TYPES = list(BLAS)
 
 
-def numbers(random, shape, dtype):
+def numbers(rng, shape, dtype):
     """Return random numbers between -1 and 1."""
-    values = random.uniform(-1, 1, shape)
+    values = rng.uniform(-1, 1, shape)
     if np.dtype(dtype).kind == "c":
-        values = values + 1j * random.uniform(-1, 1, shape)
+        values = values + 1j * rng.uniform(-1, 1, shape)
     return values.astype(dtype)
 
 
@@ -35,14 +35,14 @@ class Problem:
     """Random operands for alpha * op(A) op(B) + beta * C."""
 
     def __init__(self, seed, dtype, op_a, op_b, beta=None, count=1):
-        random = np.random.default_rng(seed)
+        rng = np.random.default_rng(seed)
         self.dtype, self.ops, self.count = dtype, (op_a, op_b), count
-        self.m, self.n, self.k = (int(size) for size in random.integers(1, 45, 3))
+        self.m, self.n, self.k = (int(size) for size in rng.integers(1, 45, 3))
         shape_a, shape_b = (self.m, self.k), (self.k, self.n)
         shapes = [shape_a[::-1] if op_a else shape_a, shape_b[::-1] if op_b else shape_b, (self.m, self.n)]
-        self.leading_dimensions = [shape[0] + int(random.integers(0, 3)) for shape in shapes]
+        self.leading_dimensions = [shape[0] + int(rng.integers(0, 3)) for shape in shapes]
         self.lda, self.ldb, self.ldc = self.leading_dimensions
-        self.matrices = [[numbers(random, shape, dtype) for shape in shapes] for _ in range(count)]
+        self.matrices = [[numbers(rng, shape, dtype) for shape in shapes] for _ in range(count)]
         self.alpha = 1.5
         self.beta = [0.0, 1.0, -0.5][seed % 3] if beta is None else beta
         if self.beta == 0:
@@ -155,8 +155,8 @@ def test_gemm_ex_with_mixed_types(library, dtype, scalar_type, compute_type):
 
 
 def test_int8_products_are_exact(library):
-    random = np.random.default_rng(0)
-    a, b = (random.integers(-128, 128, (20, 20)).astype(np.int8) for _ in range(2))
+    rng = np.random.default_rng(0)
+    a, b = (rng.integers(-128, 128, (20, 20)).astype(np.int8) for _ in range(2))
     c = library.allocate(1600)
     at_a, at_b = library.put(column_major(a, 20)), library.put(column_major(b, 20))
     one, zero = library.scalar(1, np.int32), library.scalar(0, np.int32)
@@ -188,8 +188,8 @@ def test_scalars_in_memory_of_the_device(library, dtype):
 @pytest.mark.parametrize(("incx", "incy"), [(1, 1), (2, -3), (-2, 1)])
 def test_vector_operations(library, dtype, incx, incy):
     letter, _ = BLAS[dtype]
-    random = np.random.default_rng(3)
-    x, y = numbers(random, abs(incx) * 16 + 1, dtype), numbers(random, abs(incy) * 16 + 1, dtype)
+    rng = np.random.default_rng(3)
+    x, y = numbers(rng, abs(incx) * 16 + 1, dtype), numbers(rng, abs(incy) * 16 + 1, dtype)
     used_x, used_y = (
         vector[:: abs(stride)][:17][:: 1 if stride > 0 else -1] for vector, stride in ((x, incx), (y, incy))
     )
@@ -222,10 +222,10 @@ def to_scalar(value, dtype):
 @pytest.mark.parametrize("op", range(3))
 @pytest.mark.parametrize("beta", [0, -0.5])
 def test_gemv(library, dtype, op, beta):
-    random = np.random.default_rng(op)
-    a = numbers(random, (13, 7), dtype)
+    rng = np.random.default_rng(op)
+    a = numbers(rng, (13, 7), dtype)
     used = OPERATIONS[op](to_long_double(a))
-    x, y = numbers(random, 2 * used.shape[1] - 1, dtype), numbers(random, used.shape[0], dtype)
+    x, y = numbers(rng, 2 * used.shape[1] - 1, dtype), numbers(rng, used.shape[0], dtype)
     if beta == 0:
         y[:] = np.nan
     at_a, at_x, at_y = library.put(column_major(a, 14)), library.put(x), library.put(y)
@@ -239,11 +239,11 @@ def test_gemv(library, dtype, op, beta):
 @pytest.mark.parametrize("dtype", ["float32", "float64", "complex128"])
 @pytest.mark.parametrize(("right", "upper", "op", "unit"), list(itertools.product((0, 1), (0, 1), range(3), (0, 1))))
 def test_trsm(library, dtype, right, upper, op, unit):
-    random = np.random.default_rng(5)
+    rng = np.random.default_rng(5)
     m, n = 6, 9
     order = n if right else m
-    a = numbers(random, (order, order), dtype) * to_scalar(0.2, dtype) + 2 * np.eye(order, dtype=dtype)
-    b = numbers(random, (m, n), dtype)
+    a = numbers(rng, (order, order), dtype) * to_scalar(0.2, dtype) + 2 * np.eye(order, dtype=dtype)
+    b = numbers(rng, (m, n), dtype)
     used = to_long_double(np.triu(a) if upper else np.tril(a))
     if unit:
         np.fill_diagonal(used, 1)

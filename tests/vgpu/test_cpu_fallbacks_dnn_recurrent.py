@@ -292,8 +292,8 @@ def test_outputs_and_gradients(library, cell, shape):
     for number, (values, found) in enumerate(zip(inputs, run.gradients(dy, dh, dc), strict=True)):
         if number == 2 and cell != "lstm":
             continue
-        random = np.random.default_rng(number)
-        for at in random.choice(values.size, min(values.size, 12), replace=False):
+        rng = np.random.default_rng(number)
+        for at in rng.choice(values.size, min(values.size, 12), replace=False):
             old = values.flat[at]
             ends = []
             for step in (1e-6, -1e-6):

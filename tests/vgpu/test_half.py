@@ -47,12 +47,12 @@ def test_relu_of_fma(device, type):
 
 def test_fma_rounds_once(device):
     """The addend is far below the product's last place, and decides ties."""
-    random = np.random.default_rng(5)
+    rng = np.random.default_rng(5)
     for type in TYPES:
         fraction = Real(type).fraction
-        x = (random.integers(0, 1 << fraction, 20000) | Real(type).bias << fraction).astype(np.uint16)
-        y = (random.integers(0, 1 << fraction, 20000) | Real(type).bias << fraction).astype(np.uint16)
-        z = (random.integers(0, 1 << fraction * 2, 20000) | random.integers(0, 2, 20000) << 15).astype(np.uint16)
+        x = (rng.integers(0, 1 << fraction, 20000) | Real(type).bias << fraction).astype(np.uint16)
+        y = (rng.integers(0, 1 << fraction, 20000) | Real(type).bias << fraction).astype(np.uint16)
+        z = (rng.integers(0, 1 << fraction * 2, 20000) | rng.integers(0, 2, 20000) << 15).astype(np.uint16)
         check(device, "fma.rn", type, lambda *xs, t=type: result(t, "fma", "rn", xs), [x, y, z])
 
 

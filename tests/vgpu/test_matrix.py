@@ -70,9 +70,9 @@ def multiplied(device, a, b, c, types, word=""):
 @pytest.mark.parametrize(("type", "depth"), FLOATS)
 def test_small_integers_are_exact(device, type, depth):
     """All products and sums are integers that each type represents, so every order gives the same."""
-    draw = np.random.default_rng(depth)
-    a, b = draw.integers(-8, 9, (16, depth)).astype(float), draw.integers(-8, 9, (depth, 8)).astype(float)
-    c = draw.integers(-64, 65, (16, 8)).astype(float)
+    rng = np.random.default_rng(depth)
+    a, b = rng.integers(-8, 9, (16, depth)).astype(float), rng.integers(-8, 9, (depth, 8)).astype(float)
+    c = rng.integers(-64, 65, (16, 8)).astype(float)
     result_ = multiplied(device, a, b, c.astype(np.float32), ("f32", type, type, depth))
     assert (result_.view(np.float32) == a @ b + c).all()
     if type == "f16":
@@ -81,12 +81,12 @@ def test_small_integers_are_exact(device, type, depth):
 
 @pytest.mark.parametrize(("first", "second", "depth"), BYTES)
 def test_products_of_bytes(device, first, second, depth):
-    draw = np.random.default_rng(depth)
+    rng = np.random.default_rng(depth)
     low = {"s8": -128, "u8": 0}
-    a = draw.integers(low[first], low[first] + 256, (16, depth))
-    b = draw.integers(low[second], low[second] + 256, (depth, 8))
-    c = draw.integers(-(1 << 31), 1 << 31, (16, 8))
-    c[::2] = np.where(draw.random((8, 8)) < 0.5, (1 << 31) - 1, -(1 << 31))
+    a = rng.integers(low[first], low[first] + 256, (16, depth))
+    b = rng.integers(low[second], low[second] + 256, (depth, 8))
+    c = rng.integers(-(1 << 31), 1 << 31, (16, 8))
+    c[::2] = np.where(rng.random((8, 8)) < 0.5, (1 << 31) - 1, -(1 << 31))
     exact = a @ b + c
     result_ = multiplied(device, a, b, c.astype(np.int32), ("s32", first, second, depth))
     assert (result_.view(np.int32) == exact.astype(np.int32)).all()

@@ -15,14 +15,14 @@ ROUNDINGS = ("rn", "rz", "rm", "rp")
 
 def near_ties(bits, fraction, seed, count=700):
     """Return numbers of all lengths whose dropped bits are a tie, or one or two more or less."""
-    random = np.random.default_rng(seed)
+    rng = np.random.default_rng(seed)
     numbers = []
     for _ in range(count):
-        length = int(random.integers(1, bits + 1))
+        length = int(rng.integers(1, bits + 1))
         dropped = max(length - fraction - 1, 0)
-        top = int(random.integers(0, 1 << 62)) % (1 << length - dropped) | 1 << length - dropped - 1
-        tie = (1 << dropped >> 1) + int(random.choice([-2, -1, 0, 0, 1, 2]))
-        numbers.append(wrap((top << dropped) + tie * int(random.choice([0, 1, 1])), bits))
+        top = int(rng.integers(0, 1 << 62)) % (1 << length - dropped) | 1 << length - dropped - 1
+        tie = (1 << dropped >> 1) + int(rng.choice([-2, -1, 0, 0, 1, 2]))
+        numbers.append(wrap((top << dropped) + tie * int(rng.choice([0, 1, 1])), bits))
     return np.array(numbers, UNSIGNED[bits // 8])
 
 
@@ -49,9 +49,9 @@ def test_floats_near_ties(device, into, source):
     if into == source:
         pytest.skip("nothing is dropped")
     real, min_exponent = Real(source), {"f16": -26, "bf16": -135, "f32": -151}[into]
-    random = np.random.default_rng(5)
+    rng = np.random.default_rng(5)
     integers = near_ties(32 if source == "f32" else 64, FORMATS[into][1], seed=7).tolist()
-    scaled = [Fraction(integer) * Fraction(2) ** int(random.integers(min_exponent, 20)) for integer in integers]
+    scaled = [Fraction(integer) * Fraction(2) ** int(rng.integers(min_exponent, 20)) for integer in integers]
     x = np.array([real.bits(k % 2 == 1, magnitude, "rz") for k, magnitude in enumerate(scaled)], unsigned(source))
     for mode in ROUNDINGS:
         result = device.evaluate(f"cvt.{mode}.{into}.{source} %d, %x;", [unsigned(into)], x)
@@ -137,10 +137,8 @@ def byte_of(value, format, relu):
 @pytest.mark.parametrize("relu", ["", ".relu"])
 @pytest.mark.parametrize("format", BYTES)
 def test_fp8_from_floats(device, format, relu):
-    random = np.random.default_rng(3)
-    x, y = (
-        np.float32(random.standard_normal(500) * 2.0 ** random.integers(-18, 18, 500)).view(np.uint32) for _ in "xy"
-    )
+    rng = np.random.default_rng(3)
+    x, y = (np.float32(rng.standard_normal(500) * 2.0 ** rng.integers(-18, 18, 500)).view(np.uint32) for _ in "xy")
     x[:5] = [0x7F800000, 0xFF800000, 0x7FC00000, 0, 1 << 31]
     y[:250] &= np.uint32(0xFFE00000)  # ties among them
     result = device.evaluate(f"cvt.rn.satfinite{relu}.{format}.f32 %d, %x, %y;", [np.uint16], x, y)
@@ -173,9 +171,9 @@ def test_fp8_from_and_to_halves(device, format):
 @pytest.mark.parametrize("type", ["u2", "s2", "u4", "s4", "u8", "s8", "u16", "s16"])
 def test_cvt_pack(device, type):
     bits = int(type[1:])
-    random = np.random.default_rng(bits)
-    x, y = (random.integers(-3 << bits, 3 << bits, 400).astype(np.int32).view(np.uint32) for _ in "xy")
-    z = random.integers(0, 1 << 32, 400, np.uint64).astype(np.uint32)
+    rng = np.random.default_rng(bits)
+    x, y = (rng.integers(-3 << bits, 3 << bits, 400).astype(np.int32).view(np.uint32) for _ in "xy")
+    z = rng.integers(0, 1 << 32, 400, np.uint64).astype(np.uint32)
     low, high = (-(1 << bits - 1), (1 << bits - 1) - 1) if type[0] == "s" else (0, (1 << bits) - 1)
     text = f"cvt.pack.sat.{type}.s32" + (" %d, %x, %y;" if bits == 16 else ".b32 %d, %x, %y, %z;")
 

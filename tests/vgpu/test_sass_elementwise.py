@@ -25,17 +25,17 @@ COUNT = 3000
 
 def operands(dtype, seed):
     """Return numbers of all magnitudes, with special values among them."""
-    random, dtype = np.random.default_rng(seed), np.dtype(dtype)
+    rng, dtype = np.random.default_rng(seed), np.dtype(dtype)
     if dtype.kind == "f":
-        values = (random.standard_normal(COUNT) * 10.0 ** random.integers(-12, 12, COUNT)).astype(dtype)
+        values = (rng.standard_normal(COUNT) * 10.0 ** rng.integers(-12, 12, COUNT)).astype(dtype)
         special = [0, -0.0, np.inf, -np.inf, np.nan, 1, -1, 0.5, 2.5, 1e-40, -1e-40, 3e9, -3e9, 1e19, -1e19, 2**-126]
     else:
-        values = random.integers(0, 2**64, COUNT, dtype=np.uint64) >> random.integers(0, 64, COUNT, dtype=np.uint64)
+        values = rng.integers(0, 2**64, COUNT, dtype=np.uint64) >> rng.integers(0, 64, COUNT, dtype=np.uint64)
         values = values.astype(dtype)
         smallest, largest = np.iinfo(dtype).min, np.iinfo(dtype).max
         special = [0, 1, 2, 3, 31, 32, 33, 63, smallest, largest, smallest + 1 if smallest else 5, largest - 1]
-    chosen = random.random(COUNT) < 0.3
-    values[chosen] = np.array(special, dtype)[random.integers(0, len(special), chosen.sum())]
+    chosen = rng.random(COUNT) < 0.3
+    values[chosen] = np.array(special, dtype)[rng.integers(0, len(special), chosen.sum())]
     return values
 
 

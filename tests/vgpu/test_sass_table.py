@@ -51,8 +51,8 @@ def test_most_instructions_of_the_table_are_stored():
     assert len(names & stored) >= 0.75 * len(names), sorted(names - stored)
 
 
-def test_opcodes_stand_in_one_row_each():
-    """The form's bits are part of the opcode."""
+def test_each_opcode_has_one_row():
+    """The bits that select a form of the operands are part of the opcode."""
     names = {}
     for opcode, layout, forms, name in re.findall(
         r'^INSTRUCTION\((0x\w+), (\w+), "(\w*)", "([^"]+)"', TABLE, re.MULTILINE
@@ -81,12 +81,12 @@ def test_a_descriptor_is_printed_where_a_bit_says_so(text_of):
 
 def test_no_encoding_ends_the_process(text_of):
     """Random bits, and real instructions with changed bits, are disassembled or refused."""
-    rows = random.Random(1)
+    rng = random.Random(1)
     for _ in range(4000):
-        assert text_of(rows.getrandbits(128))
-        bits = int(rows.choice(ROWS)[0], 16)
-        for _ in range(rows.randint(1, 3)):
-            bits ^= 1 << rows.randrange(128)
+        assert text_of(rng.getrandbits(128))
+        bits = int(rng.choice(ROWS)[0], 16)
+        for _ in range(rng.randint(1, 3)):
+            bits ^= 1 << rng.randrange(128)
         assert text_of(bits)
 
 
@@ -132,7 +132,7 @@ def test_arithmetic_reads_and_writes_the_registers_that_nvidia_names(registers_o
         if is_exact:
             exact += 1
             assert (writes, reads) == (nvidia_writes, nvidia_reads), text
-        else:  # what is followed no further may read more and write less
+        else:  # for an instruction without exact register use, the table may list more reads and fewer writes
             assert writes <= nvidia_writes, text
             assert reads >= nvidia_reads, text
     assert exact > 450

@@ -154,10 +154,10 @@ def test_a_surface_tells_its_size(arrays):
 
 
 def test_a_kernel_that_nvcc_compiled_reads_textures_and_writes_a_surface(arrays):
-    width, height, random_numbers = 11, 6, np.random.default_rng(4)
-    image = random_numbers.normal(size=(5, 7, 4)).astype(np.float32)
+    width, height, rng = 11, 6, np.random.default_rng(4)
+    image = rng.normal(size=(5, 7, 4)).astype(np.float32)
     texture_sampler = sampler(WRAP, LINEAR, NORMALIZED)
-    numbers = random_numbers.integers(0, 256, (width * height, 4), np.uint8)
+    numbers = rng.integers(0, 256, (width * height, 4), np.uint8)
     address = arrays.device.allocate(numbers.nbytes)
     data, bytes_ = ctypes.c_void_p(numbers.ctypes.data), ctypes.c_size_t(numbers.nbytes)
     assert arrays.cuda.cuMemcpyHtoD_v2(address, data, bytes_) == 0

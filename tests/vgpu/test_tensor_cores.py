@@ -82,9 +82,9 @@ def signed(bits, type):
 
 def test_doubles_in_machine_code(device, compiled):
     """Products are added in order, each with one rounding."""
-    draw = np.random.default_rng(0)
-    a, b = draw.normal(size=(2, 4, 1, 32)) * 2.0 ** draw.integers(-30, 30, (2, 4, 1, 32))
-    c = draw.normal(size=(4, 2, 32))
+    rng = np.random.default_rng(0)
+    a, b = rng.normal(size=(2, 4, 1, 32)) * 2.0 ** rng.integers(-30, 30, (2, 4, 1, 32))
+    c = rng.normal(size=(4, 2, 32))
     result = run_products(
         device, compiled(text("m8n8k4.row.col.f64.f64.f64.f64", [1, 1, 2], ["f64"] * 4, "sm_80")), 80, a, b, c
     )

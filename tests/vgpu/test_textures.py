@@ -59,8 +59,8 @@ def results(arrays, text, handle, coordinates, dtype=np.float32):
 
 def places(dimensions, normalized, sizes, count=64):
     """Return coordinates around both ends of each dimension, at centers of texels and between them."""
-    draw = np.random.default_rng(dimensions)
-    spread = draw.uniform(-1.6, 2.6, (count, dimensions)) * np.array(sizes[::-1])
+    rng = np.random.default_rng(dimensions)
+    spread = rng.uniform(-1.6, 2.6, (count, dimensions)) * np.array(sizes[::-1])
     spread[: count // 4] = np.round(spread[: count // 4] * 2) / 2
     return (spread / np.array(sizes[::-1]) if normalized else spread).astype(np.float32)
 
@@ -90,9 +90,9 @@ def test_each_dimension_has_its_own_address_mode(arrays):
 @pytest.mark.parametrize("name", ["u1", "i1", "u2", "i2", "f2"])
 @pytest.mark.parametrize("filter_", [POINT, LINEAR])
 def test_small_texels_are_read_as_floats(arrays, name, filter_):
-    draw = np.random.default_rng(2)
+    rng = np.random.default_rng(2)
     is_integer = np.dtype(name).kind != "f"
-    texels = draw.integers(*((np.iinfo(name).min, np.iinfo(name).max + 1) if is_integer else (-50, 50)), (4, 6, 2))
+    texels = rng.integers(*((np.iinfo(name).min, np.iinfo(name).max + 1) if is_integer else (-50, 50)), (4, 6, 2))
     texels = texels.astype(name)
     texels[0, 0] = np.iinfo(name).min if is_integer else np.inf if filter_ == POINT else 1
     texture_sampler = sampler(CLAMP, filter_)

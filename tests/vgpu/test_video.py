@@ -34,23 +34,23 @@ def saturate(value, bits, type):
     return min(max(value, low), high)
 
 
-def scalar(draw, op):
+def scalar(rng, op):
     """Return the text of a form, and its reference function of three words."""
-    d, a, b = draw.choice(SIGNS), draw.choice(SIGNS), draw.choice(SIGNS)
+    d, a, b = rng.choice(SIGNS), rng.choice(SIGNS), rng.choice(SIGNS)
     mode, reference = "", PLAIN.get(op)
     if op in ("vshl", "vshr"):
-        b, mode = "u32", draw.choice([".clamp", ".wrap"])
+        b, mode = "u32", rng.choice([".clamp", ".wrap"])
 
         def reference(x, y):
             y = y % 32 if mode == ".wrap" else min(y, 32)
             return x << y if op == "vshl" else x >> y
     elif op == "vset":
-        d, relation = "u32", draw.choice(list(RELATIONS))
+        d, relation = "u32", rng.choice(list(RELATIONS))
         mode, reference = f".{relation}", lambda x, y: int(RELATIONS[relation](x, y))
-    sat = op != "vset" and draw.random() < 0.5
-    first_part, second_part = draw.choice(list(PARTS)), draw.choice(list(PARTS))
-    third = draw.choice(["", *SECONDARY, "merge"])
-    output_part = draw.choice(list(PARTS)[1:]) if third == "merge" else ""
+    sat = op != "vset" and rng.random() < 0.5
+    first_part, second_part = rng.choice(list(PARTS)), rng.choice(list(PARTS))
+    third = rng.choice(["", *SECONDARY, "merge"])
+    output_part = rng.choice(list(PARTS)[1:]) if third == "merge" else ""
     start, bits = PARTS[output_part]
     types = f".{a}.{b}" if op == "vset" else f".{d}.{a}.{b}"
     modifiers = types + ".sat" * sat + mode + (f".{third}" if third in SECONDARY else "")
@@ -69,17 +69,17 @@ def scalar(draw, op):
     return text, result
 
 
-def simd(draw, op, parts):
+def simd(rng, op, parts):
     """Return the text of a form on halves or bytes, and its reference function of three words."""
-    d, a, b = draw.choice(SIGNS), draw.choice(SIGNS), draw.choice(SIGNS)
+    d, a, b = rng.choice(SIGNS), rng.choice(SIGNS), rng.choice(SIGNS)
     letter, bits, reference, mode = "hb"[parts == 4], 32 // parts, PLAIN.get(op), ""
     if op == "vset":
-        relation = draw.choice(list(RELATIONS))
+        relation = rng.choice(list(RELATIONS))
         mode, reference = f".{relation}", lambda x, y: int(RELATIONS[relation](x, y))
-    accumulates = draw.random() < 0.5
-    sat = op != "vset" and not accumulates and draw.random() < 0.5
-    picks = [[draw.randrange(2 * parts) for _ in range(parts)] if draw.random() < 0.7 else None for _ in "ab"]
-    written_parts = [k for k in range(parts) if draw.random() < 0.7] or [0]
+    accumulates = rng.random() < 0.5
+    sat = op != "vset" and not accumulates and rng.random() < 0.5
+    picks = [[rng.randrange(2 * parts) for _ in range(parts)] if rng.random() < 0.7 else None for _ in "ab"]
+    written_parts = [k for k in range(parts) if rng.random() < 0.7] or [0]
     texts = [
         f".{letter}{''.join(map(str, reversed(positions)))}" if positions else ""
         for positions in (*picks, written_parts)
@@ -105,12 +105,12 @@ def simd(draw, op, parts):
     return text, result
 
 
-def product(draw):
+def product(rng):
     """Return the text of a form of vmad, and its reference function of three words."""
-    a, b, sign = draw.choice(SIGNS), draw.choice(SIGNS), draw.choice(["", "a", "b", "c", "po"])
-    sat, shift = draw.random() < 0.5, draw.choice([0, 7, 15])
-    first_part, second_part = draw.choice(list(PARTS)), draw.choice(list(PARTS))
-    modifiers = f".{draw.choice(SIGNS)}.{a}.{b}" + ".po" * (sign == "po") + ".sat" * sat + f".shr{shift}" * (shift > 0)
+    a, b, sign = rng.choice(SIGNS), rng.choice(SIGNS), rng.choice(["", "a", "b", "c", "po"])
+    sat, shift = rng.random() < 0.5, rng.choice([0, 7, 15])
+    first_part, second_part = rng.choice(list(PARTS)), rng.choice(list(PARTS))
+    modifiers = f".{rng.choice(SIGNS)}.{a}.{b}" + ".po" * (sign == "po") + ".sat" * sat + f".shr{shift}" * (shift > 0)
     signs = ["-" * (sign == operand) for operand in "abc"]
     text = f"vmad{modifiers} %d, {signs[0]}%x{first_part}, {signs[1]}%y{second_part}, {signs[2]}%z;"
     final = "s32" if "s32" in (a, b) or sign in ("a", "b", "c") else "u32"
@@ -124,18 +124,18 @@ def product(draw):
 
 
 KINDS = {
-    **{op: (lambda draw, op=op: scalar(draw, op)) for op in [*PLAIN, "vset", "vshl", "vshr"] if op != "vavrg"},
-    **{f"{op}{n}": (lambda draw, op=op, n=n: simd(draw, op, n)) for op in [*PLAIN, "vset"] for n in (2, 4)},
+    **{op: (lambda rng, op=op: scalar(rng, op)) for op in [*PLAIN, "vset", "vshl", "vshr"] if op != "vavrg"},
+    **{f"{op}{n}": (lambda rng, op=op, n=n: simd(rng, op, n)) for op in [*PLAIN, "vset"] for n in (2, 4)},
     "vmad": product,
 }
 
 
-def reorder_qualifiers(draw, text):
+def reorder_qualifiers(rng, text):
     """Return the statement with its qualifiers in another order, in which the types keep theirs."""
     name, operands = text.split(" ", 1)
     op, *qualifiers = name.split(".")
     types = iter([qualifier for qualifier in qualifiers if qualifier in SIGNS])
-    draw.shuffle(qualifiers)
+    rng.shuffle(qualifiers)
     return (
         ".".join([op, *(next(types) if qualifier in SIGNS else qualifier for qualifier in qualifiers)]) + " " + operands
     )
@@ -143,13 +143,13 @@ def reorder_qualifiers(draw, text):
 
 @pytest.mark.parametrize("op", KINDS)
 def test_random_forms_agree_with_the_reference(device, op):
-    draw = random.Random(op)
+    rng = random.Random(op)
     x, y, z = operand_tuples("b32", 3, 200)
     keep = np.random.default_rng(0).permutation(len(x))[:150]
     x, y, z = x[keep], y[keep], z[keep]
     for _ in range(16):
-        text, reference = KINDS[op](draw)
-        text = reorder_qualifiers(draw, text)
+        text, reference = KINDS[op](rng)
+        text = reorder_qualifiers(rng, text)
         expected = [reference(*row) for row in zip(x.tolist(), y.tolist(), z.tolist(), strict=True)]
         value_ = device.evaluate(text, [np.uint32], x, y, z)
         try:

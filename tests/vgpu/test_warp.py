@@ -15,9 +15,9 @@ def warp_rows(count, seed=0, values=1 << 32):
 
     The second group may be empty.
     """
-    random = np.random.default_rng(seed)
-    x = random.integers(0, values, (count, 32), np.uint64).astype(np.uint32)
-    masks = random.integers(0, 1 << 32, count, np.uint64).astype(np.uint32) | np.uint32(1)
+    rng = np.random.default_rng(seed)
+    x = rng.integers(0, values, (count, 32), np.uint64).astype(np.uint32)
+    masks = rng.integers(0, 1 << 32, count, np.uint64).astype(np.uint32) | np.uint32(1)
     masks[:4] = [FULL, 1, 0x80000001, 0xFFFF]
     return x, masks
 
@@ -68,9 +68,9 @@ def shuffled(mode, values, mask, lane, b, c):
 @pytest.mark.parametrize("mode", ["up", "down", "bfly", "idx"])
 def test_shuffles(device, mode):
     x, masks = warp_rows(200)
-    random = np.random.default_rng(1)
-    y = random.integers(0, 40, x.shape).astype(np.uint32)
-    z = random.choice([0, 31, 0x1F, 0x1C03, 0x181F, 0x1000, 0x1E01, 0x100F, 0x1F1F], x.shape).astype(np.uint32)
+    rng = np.random.default_rng(1)
+    y = rng.integers(0, 40, x.shape).astype(np.uint32)
+    z = rng.choice([0, 31, 0x1F, 0x1C03, 0x181F, 0x1000, 0x1E01, 0x100F, 0x1F1F], x.shape).astype(np.uint32)
     d, e = warps(device, f"shfl.sync.{mode}.b32 %d|%p1, %x, %y, %z, MASK; selp.u32 %e, 1, 0, %p1;", x, masks, y, z)
     for row, mask in enumerate(masks.tolist()):
         for lane in LANES:

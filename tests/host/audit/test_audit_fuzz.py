@@ -35,29 +35,29 @@ seeds = [
     library(fatbin(element(PTX, 80, text)) * 3),
 ]
 LARGE = [0, 1, 7, 0x7FFFFFFF, 0xFFFFFFFF, 2**31, 2**63, 2**64 - 1]
-random = random.Random(20190622)
+rng = random.Random(20190622)
 seen = {"faults": 0, "kernels": 0, "messages": set()}
 
 def mutated(data):
     data = bytearray(data)
-    for _ in range(random.choice((1, 1, 2, 5, 40))):
-        at = random.randrange(random.choice((len(data), min(len(data), 400))))
-        how = random.randrange(6)
+    for _ in range(rng.choice((1, 1, 2, 5, 40))):
+        at = rng.randrange(rng.choice((len(data), min(len(data), 400))))
+        how = rng.randrange(6)
         if how == 0:
-            data[at] ^= 1 << random.randrange(8)
+            data[at] ^= 1 << rng.randrange(8)
         elif how == 1:
-            data[at] = random.randrange(256)
+            data[at] = rng.randrange(256)
         elif how == 2:
-            del data[at : at + random.randrange(1, 64)]
+            del data[at : at + rng.randrange(1, 64)]
         elif how == 3:
-            data[at:at] = data[at : at + random.randrange(1, 64)]
+            data[at:at] = data[at : at + rng.randrange(1, 64)]
         elif how == 4:
-            data[at - at % 8 : at - at % 8 + 8] = struct.pack("<Q", random.choice(LARGE))
+            data[at - at % 8 : at - at % 8 + 8] = struct.pack("<Q", rng.choice(LARGE))
         else:
-            data[-1 - at % min(len(data), 400)] ^= random.randrange(256)
+            data[-1 - at % min(len(data), 400)] ^= rng.randrange(256)
         data = data or bytearray(1)
-    if random.random() < 0.1:
-        del data[random.randrange(len(data)) :]
+    if rng.random() < 0.1:
+        del data[rng.randrange(len(data)) :]
     return bytes(data)
 
 for number in range(int(sys.argv[3])):

@@ -117,7 +117,7 @@ def test_an_errno_has_its_exit_code_and_advice(number: int, code: ExitCode, advi
 
 
 def test_a_file_is_written_whole_or_the_reason_is_reported(tmp_path: Path) -> None:
-    """Root cannot create a file below a file either, and a device is not replaced."""
+    """A regular file as the parent folder is an error even for root, and a FIFO is not replaced by a file."""
     write_atomic(tmp_path / "name", "a \udcff\n")
     assert (tmp_path / "name").read_text() == "a \\udcff\n"
     for path, advice in ((tmp_path / "name" / "below", "name another"), (fifo(tmp_path / "pipe"), "name another")):

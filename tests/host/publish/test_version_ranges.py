@@ -57,11 +57,11 @@ def test_images_of_one_month_with_two_tensorflows_are_distinguished(matrix: Matr
 @pytest.mark.parametrize("seed", range(40))
 def test_a_range_stands_for_the_environments_it_was_made_of(matrix: Matrix, seed: int) -> None:
     """Environments are grouped by version; some differ from others of their version."""
-    draw = random.Random(seed)
-    among = draw.sample(list(matrix.environments.values()), draw.randint(1, len(matrix.environments)))
+    rng = random.Random(seed)
+    among = rng.sample(list(matrix.environments.values()), rng.randint(1, len(matrix.environments)))
     among = [e for e in matrix.environments.values() if e in among]
-    by_version = {(e.line, e.version): draw.random() < 0.6 for e in among}
-    chosen = [e for e in among if by_version[e.line, e.version] != (draw.random() < 0.1)]
+    by_version = {(e.line, e.version): rng.random() < 0.6 for e in among}
+    chosen = [e for e in among if by_version[e.line, e.version] != (rng.random() < 0.1)]
     assert sorted(map(str, read_range(version_ranges(chosen, among, matrix.frameworks), among))) == sorted(
         map(str, chosen)
     )

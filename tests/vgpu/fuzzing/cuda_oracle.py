@@ -30,20 +30,18 @@ BINARY = [
 ]  # fmt: skip
 
 
-def expression(random_numbers: random.Random, depth: int) -> str:
+def expression(rng: random.Random, depth: int) -> str:
     """Return a random C expression of a, b, c and r."""
     if depth == 0:
-        return random_numbers.choice(
-            ["a", "b", "c", "r", f"{random_numbers.getrandbits(random_numbers.choice([4, 16, 33, 64]))}ull"]
-        )
-    pattern = random_numbers.choice(BINARY)
-    return pattern.format(a=expression(random_numbers, depth - 1), b=expression(random_numbers, depth - 1))
+        return rng.choice(["a", "b", "c", "r", f"{rng.getrandbits(rng.choice([4, 16, 33, 64]))}ull"])
+    pattern = rng.choice(BINARY)
+    return pattern.format(a=expression(rng, depth - 1), b=expression(rng, depth - 1))
 
 
-def statement(random_numbers: random.Random, k: int) -> str:
+def statement(rng: random.Random, k: int) -> str:
     """Return a random C statement."""
-    first, second = expression(random_numbers, 2), expression(random_numbers, 1)
-    return random_numbers.choice(
+    first, second = expression(rng, 2), expression(rng, 1)
+    return rng.choice(
         [
             f"r ^= {first};",
             f"if ({second} & 4) r += {first}; else r -= {second};",
@@ -57,16 +55,16 @@ def statement(random_numbers: random.Random, k: int) -> str:
     )
 
 
-def function(random_numbers: random.Random, name: str) -> str:
+def function(rng: random.Random, name: str) -> str:
     """Return a random C function."""
-    body = " ".join(statement(random_numbers, k) for k in range(random_numbers.randint(2, 5)))
+    body = " ".join(statement(rng, k) for k in range(rng.randint(2, 5)))
     return f"HD u64 {name}(u64 a, u64 b, u64 c) {{ u64 r = 1; {body} return r; }}\n"
 
 
 def sources(seed: int, count: int) -> str:
     """Return the source of `count` functions, with a kernel and a host function that call them."""
-    random_numbers = random.Random(seed)
-    text = "".join(function(random_numbers, f"f{k}") for k in range(count))
+    rng = random.Random(seed)
+    text = "".join(function(rng, f"f{k}") for k in range(count))
     calls = "".join(f"out[{k} * n + t] = f{k}(a, b, c); " for k in range(count))
     return f"""{HEAD}{text}
 #ifdef __CUDACC__

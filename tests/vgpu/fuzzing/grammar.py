@@ -152,10 +152,10 @@ SPECS = [
 ]
 
 
-def register(random_numbers: random.Random, bits: int) -> str:
+def register(rng: random.Random, bits: int) -> str:
     """Return a random register of this width."""
     name, count = {1: ("%p", 4), 8: ("%h", 6), 16: ("%h", 6), 32: ("%r", 10), 64: ("%l", 6), 128: ("%q", 3)}[bits]
-    return f"{name}{random_numbers.randrange(count)}"
+    return f"{name}{rng.randrange(count)}"
 
 
 OTHER_MODIFIERS = ["sat", "ftz", "lo", "hi", "wide", "rn", "rzi", "cc", "v2", "sync", "global", "relu"]
@@ -241,79 +241,79 @@ SPECIALS = [
 ]
 
 
-def vector(random_numbers: random.Random, modifiers: list[str], bits: int) -> str:
+def vector(rng: random.Random, modifiers: list[str], bits: int) -> str:
     """Return a random register, or a vector of them if v2 or v4 is a modifier."""
     count = 4 if "v4" in modifiers else 2 if "v2" in modifiers else 1
     if count == 1:
-        return register(random_numbers, max(bits, random_numbers.choice([bits, bits, 16, 32, 64])))
-    return "{" + ", ".join(register(random_numbers, bits) for _ in range(count)) + "}"
+        return register(rng, max(bits, rng.choice([bits, bits, 16, 32, 64])))
+    return "{" + ", ".join(register(rng, bits) for _ in range(count)) + "}"
 
 
-def operand(random_numbers: random.Random, kind: str, modifiers: list[str], types: list[str]) -> str:
+def operand(rng: random.Random, kind: str, modifiers: list[str], types: list[str]) -> str:
     """Return an operand that fits most of the time."""
     last_width = WIDTHS[types[-1]] if types else 32
     previous_width = WIDTHS[types[-2]] if len(types) > 1 else last_width
     if kind in "tTwulp":
         width = min(2 * last_width, 64) if "wide" in modifiers and last_width > 1 else last_width
         bits = {"t": last_width, "T": previous_width, "w": width, "u": 32, "l": 64, "p": 1}[kind]
-        return register(random_numbers, bits)
+        return register(rng, bits)
     if kind == "P":
-        has_two = random_numbers.random() < 0.4
-        register_name = register(random_numbers, 1 if not types or "sync" not in modifiers else last_width)
-        return f"{register_name}|{register(random_numbers, 1)}" if has_two else register_name
+        has_two = rng.random() < 0.4
+        register_name = register(rng, 1 if not types or "sync" not in modifiers else last_width)
+        return f"{register_name}|{register(rng, 1)}" if has_two else register_name
     if kind == "S":
-        return f"{random_numbers.choice([register(random_numbers, last_width), '_'])}|{register(random_numbers, 1)}"
+        return f"{rng.choice([register(rng, last_width), '_'])}|{register(rng, 1)}"
     if kind == "z":
-        return random_numbers.choice(SPECIALS)
+        return rng.choice(SPECIALS)
     if kind == "v":
-        return vector(random_numbers, modifiers, last_width)
+        return vector(rng, modifiers, last_width)
     return {
-        "m": random_numbers.choice(ADDRESSES),
-        "i": random_numbers.choice(LITERALS),
-        "x": random_numbers.choice(["out", "out", "nowhere"]),
+        "m": rng.choice(ADDRESSES),
+        "i": rng.choice(LITERALS),
+        "x": rng.choice(["out", "out", "nowhere"]),
     }[kind]
 
 
-def statement(random_numbers: random.Random, strange: float = 0.15) -> str:
-    """Return a statement; `strange` is the probability of a wrong modifier, and of a wrong operand."""
-    instruction = random_numbers.choice(SPECS)
-    modifiers = [random_numbers.choice(group.split()) for group in instruction.groups if random_numbers.random() < 0.45]
-    types = [random_numbers.choice(TYPES) for _ in range(instruction.types)]
+def statement(rng: random.Random, error_probability: float = 0.15) -> str:
+    """Return a statement; `error_probability` is the probability of a wrong modifier, and of a wrong operand."""
+    instruction = rng.choice(SPECS)
+    modifiers = [rng.choice(group.split()) for group in instruction.groups if rng.random() < 0.45]
+    types = [rng.choice(TYPES) for _ in range(instruction.types)]
     operands = [
-        operand(random_numbers, kind[0], ".".join(modifiers).split("."), types)
+        operand(rng, kind[0], ".".join(modifiers).split("."), types)
         for kind in instruction.operands.split()
-        if len(kind) == 1 or random_numbers.random() < 0.4
+        if len(kind) == 1 or rng.random() < 0.4
     ]
-    if random_numbers.random() < strange:
-        mutate_modifiers(random_numbers, modifiers, types)
-    if random_numbers.random() < strange:
-        mutate_operands(random_numbers, operands)
-    elif operands and random_numbers.random() < 0.1:
-        operands[random_numbers.randrange(len(operands))] = random_numbers.choice(LITERALS)
-    guard = random_numbers.choice(["", "", "", "", "", "", "@%p1 ", "@!%p2 "])
+    if rng.random() < error_probability:
+        mutate_modifiers(rng, modifiers, types)
+    if rng.random() < error_probability:
+        mutate_operands(rng, operands)
+    elif operands and rng.random() < 0.1:
+        operands[rng.randrange(len(operands))] = rng.choice(LITERALS)
+    guard = rng.choice(["", "", "", "", "", "", "@%p1 ", "@!%p2 "])
     return f"{guard}{'.'.join([instruction.op, *modifiers, *types])} {', '.join(operands)};"
 
 
-def mutate_modifiers(random_numbers: random.Random, modifiers: list[str], types: list[str]) -> None:
+def mutate_modifiers(rng: random.Random, modifiers: list[str], types: list[str]) -> None:
     """Exchange, remove or add a modifier, or change a type."""
-    change = random_numbers.randrange(4)
+    change = rng.randrange(4)
     if change == 0 and len(modifiers) > 1:
-        random_numbers.shuffle(modifiers)
+        rng.shuffle(modifiers)
     elif change == 1 and modifiers:
-        modifiers.append(random_numbers.choice(modifiers))
+        modifiers.append(rng.choice(modifiers))
     elif change == 2:
-        modifiers.insert(random_numbers.randint(0, len(modifiers)), random_numbers.choice(OTHER_MODIFIERS))
+        modifiers.insert(rng.randint(0, len(modifiers)), rng.choice(OTHER_MODIFIERS))
     elif types:
         types.pop()
 
 
-def mutate_operands(random_numbers: random.Random, operands: list[str]) -> None:
+def mutate_operands(rng: random.Random, operands: list[str]) -> None:
     """Exchange, remove or add an operand."""
-    change = random_numbers.randrange(4)
-    index = random_numbers.randrange(len(operands)) if operands else 0
+    change = rng.randrange(4)
+    index = rng.randrange(len(operands)) if operands else 0
     if change == 0 and operands:
         operands.pop(index)
     elif change == 1:
-        operands.insert(index, random_numbers.choice(["%r1", "%l1", "%p1", "0"]))
+        operands.insert(index, rng.choice(["%r1", "%l1", "%p1", "0"]))
     elif operands:
-        operands[index] = random_numbers.choice(ODD_OPERANDS)
+        operands[index] = rng.choice(ODD_OPERANDS)

@@ -69,21 +69,21 @@ def list_corners(width: int) -> np.ndarray:
 POOLS = {width: list_corners(width) for width in REGISTER_FILES}
 
 
-def draw_bits(draw: np.random.Generator, width: int, count: int) -> np.ndarray:
+def draw_bits(rng: np.random.Generator, width: int, count: int) -> np.ndarray:
     """Draw corners, their neighbors, floats of like magnitude, ties between two roundings, and random bits."""
     pool = POOLS[width]
-    bits = pool[draw.integers(0, len(pool), count)]
+    bits = pool[rng.integers(0, len(pool), count)]
     if width == 1:
         return bits
-    choice = draw.random(count)
-    any_bits = draw.integers(0, 1 << 64, count, np.uint64) >> np.uint64(64 - width)
-    shorter = any_bits >> draw.integers(0, width, count).astype(np.uint64)
+    choice = rng.random(count)
+    any_bits = rng.integers(0, 1 << 64, count, np.uint64) >> np.uint64(64 - width)
+    shorter = any_bits >> rng.integers(0, width, count).astype(np.uint64)
     exponent, fraction = FORMATS[FORMATS_OF[width][0]]
     mean = (1 << exponent - 1) - 1
     near = any_bits & np.uint64((1 << fraction) - 1 | 1 << width - 1)
-    near |= draw.integers(mean - 4, mean + 4, count).astype(np.uint64) << np.uint64(fraction)
-    offset = draw.integers(-2, 3, count).astype(np.uint64)
-    low_bits = draw.integers(1, width, count).astype(
+    near |= rng.integers(mean - 4, mean + 4, count).astype(np.uint64) << np.uint64(fraction)
+    offset = rng.integers(-2, 3, count).astype(np.uint64)
+    low_bits = rng.integers(1, width, count).astype(
         np.uint64
     )  # bits below the unit: they become half a unit, or nearly
     tie = (shorter >> low_bits << low_bits | np.uint64(1) << low_bits - np.uint64(1)) + offset
@@ -100,7 +100,7 @@ FLOATS_OF_WIDTH = {
 }
 
 
-def related_floats(draw: np.random.Generator, name: str, count: int) -> np.ndarray:
+def related_floats(rng: np.random.Generator, name: str, count: int) -> np.ndarray:
     """Draw a lane's registers so that operations on two or three of them hit hard cases of rounding.
 
     Either products and quotients lie near the least normal number, or products are ties between two numbers, and some
@@ -108,49 +108,45 @@ def related_floats(draw: np.random.Generator, name: str, count: int) -> np.ndarr
     """
     exponent, fraction = FORMATS[name]
     mean, ones = (1 << exponent - 1) - 1, (1 << fraction) - 1
-    if draw.random() < 0.5:
-        center = 1 - mean if draw.random() < 0.2 else draw.integers(2 - mean, mean)
-        exponents = np.where(draw.random(count) < 0.5, center, 1 - mean - center + draw.choice([-1, -1, 0, 1], count))
-        fractions = draw.choice([0, 0, ones, ones, ones - 1, 1], count)
+    if rng.random() < 0.5:
+        center = 1 - mean if rng.random() < 0.2 else rng.integers(2 - mean, mean)
+        exponents = np.where(rng.random(count) < 0.5, center, 1 - mean - center + rng.choice([-1, -1, 0, 1], count))
+        fractions = rng.choice([0, 0, ones, ones, ones - 1, 1], count)
     else:
         exponents = np.where(
-            draw.random(count) < 0.6, draw.integers(-2, 3, count), draw.integers(-mean, -mean // 4, count)
+            rng.random(count) < 0.6, rng.integers(-2, 3, count), rng.integers(-mean, -mean // 4, count)
         )
         # The lowest bits of two have a product of half a step; there may be more bits above them.
-        place = draw.integers(1, fraction + 1)
-        lowest = 1 << np.where(draw.random(count) < 0.5, fraction - place, place - 1)
-        above = draw.integers(0, 1 << fraction, count) & -lowest & ones
-        fractions = lowest | np.where(draw.random(count) < 0.5, above, 0)
+        place = rng.integers(1, fraction + 1)
+        lowest = 1 << np.where(rng.random(count) < 0.5, fraction - place, place - 1)
+        above = rng.integers(0, 1 << fraction, count) & -lowest & ones
+        fractions = lowest | np.where(rng.random(count) < 0.5, above, 0)
     fields = np.clip(exponents + mean, 0, 2 * mean).astype(np.uint64) << np.uint64(fraction)
-    signs = draw.integers(0, 2, count).astype(np.uint64) << np.uint64(exponent + fraction)
+    signs = rng.integers(0, 2, count).astype(np.uint64) << np.uint64(exponent + fraction)
     return signs | fields | fractions.astype(np.uint64)
 
 
-def draw_registers(draw: np.random.Generator, width: int, count: int) -> np.ndarray:
+def draw_registers(rng: np.random.Generator, width: int, count: int) -> np.ndarray:
     """Draw [register, lane]: independent values, but related ones in RELATED_SHARE of the lanes."""
-    rows = draw_bits(draw, width, count * LANES).reshape(count, LANES)
-    for lane in np.nonzero(draw.random(LANES) < RELATED_SHARE)[0] if width > 1 else []:
-        name, parts = FLOATS_OF_WIDTH[width][draw.integers(len(FLOATS_OF_WIDTH[width]))]
+    rows = draw_bits(rng, width, count * LANES).reshape(count, LANES)
+    for lane in np.nonzero(rng.random(LANES) < RELATED_SHARE)[0] if width > 1 else []:
+        name, parts = FLOATS_OF_WIDTH[width][rng.integers(len(FLOATS_OF_WIDTH[width]))]
         rows[:, lane] = 0
         for part in range(parts):
-            rows[:, lane] |= related_floats(draw, name, count) << np.uint64(16 * part)
+            rows[:, lane] |= related_floats(rng, name, count) << np.uint64(16 * part)
     return rows
 
 
-def draw_literal(random_numbers: random.Random, operand_type: str) -> Literal:
+def draw_literal(rng: random.Random, operand_type: str) -> Literal:
     """Draw a literal of this type: a corner case or random bits."""
     type = plain_type(operand_type)
     if ":" in operand_type:
         low, high = operand_type.split(":")[1].split("-")
-        return Literal(random_numbers.randint(int(low), int(high)), type)
+        return Literal(rng.randint(int(low), int(high)), type)
     width = bits_of(type)
     pool = POOLS[width]
-    value = (
-        int(pool[random_numbers.randrange(len(pool))])
-        if random_numbers.random() < 0.5
-        else random_numbers.getrandbits(width)
-    )
-    return Literal(value >> random_numbers.choice([0, 0, width // 2, width - 3]), type)
+    value = int(pool[rng.randrange(len(pool))]) if rng.random() < 0.5 else rng.getrandbits(width)
+    return Literal(value >> rng.choice([0, 0, width // 2, width - 3]), type)
 
 
 def may_be_literal(operand_type: str) -> bool:
@@ -163,47 +159,41 @@ def may_be_literal(operand_type: str) -> bool:
     )
 
 
-def draw_line(random_numbers: random.Random, form: Form) -> Line:
+def draw_line(rng: random.Random, form: Form) -> Line:
     """Draw registers and literals for a form."""
     names = {width: [f"{name}{k}" for k in range(count)] for width, (name, count) in REGISTER_FILES.items()}
     outs: list[str] = []
     for operand_type in form.outs:
-        outs.append(random_numbers.choice([name for name in names[register_width(operand_type)] if name not in outs]))
+        outs.append(rng.choice([name for name in names[register_width(operand_type)] if name not in outs]))
     ins: list[str | Literal] = []
     for operand_type in form.ins:
-        literal = operand_type[0] == "=" or (may_be_literal(operand_type) and random_numbers.random() < 0.12)
-        ins.append(
-            draw_literal(random_numbers, operand_type)
-            if literal
-            else random_numbers.choice(names[register_width(operand_type)])
-        )
-    guard = (
-        random_numbers.choice(["@", "@!"]) + random_numbers.choice(names[1]) if random_numbers.random() < 0.15 else ""
-    )
+        literal = operand_type[0] == "=" or (may_be_literal(operand_type) and rng.random() < 0.12)
+        ins.append(draw_literal(rng, operand_type) if literal else rng.choice(names[register_width(operand_type)]))
+    guard = rng.choice(["@", "@!"]) + rng.choice(names[1]) if rng.random() < 0.15 else ""
     return Line(form, tuple(outs), tuple(ins), guard)
 
 
 def draw_program(seed: int, number: int, families: dict[str, list[Form]], length: int = 16) -> Program:
     """Draw a program of `length` lines."""
-    random_numbers = random.Random(seed << 32 | number)
+    rng = random.Random(seed << 32 | number)
     by_family = list(families.values())
     chains = [form for form in families.get("chains", []) if form.reads_carry]
     lines: list[Line] = []
     has_carry = False  # is CC.CF defined?
-    for _ in range(random_numbers.randint(1, length)):
-        continues_chain = has_carry and chains and lines[-1].form.writes_carry and random_numbers.random() < 0.6
-        form = random_numbers.choice(chains if continues_chain else random_numbers.choice(by_family))
+    for _ in range(rng.randint(1, length)):
+        continues_chain = has_carry and chains and lines[-1].form.writes_carry and rng.random() < 0.6
+        form = rng.choice(chains if continues_chain else rng.choice(by_family))
         if form.reads_carry and not has_carry:
             continue
-        line = draw_line(random_numbers, form)
+        line = draw_line(rng, form)
         has_carry |= form.writes_carry and not line.guard
         lines.append(line)
-    draw = np.random.default_rng([seed, number])
+    numpy_rng = np.random.default_rng([seed, number])
     inputs = {}
     for width, (name, count) in REGISTER_FILES.items():
-        rows = draw_registers(draw, width, count).tolist()
+        rows = draw_registers(numpy_rng, width, count).tolist()
         inputs.update({f"{name}{k}": row for k, row in enumerate(rows)})
-    lanes = LANES if random_numbers.random() < 0.7 else random_numbers.randint(1, LANES)
+    lanes = LANES if rng.random() < 0.7 else rng.randint(1, LANES)
     return Program(f"--seed {seed} --only {number}", lines, inputs, lanes)
 
 
