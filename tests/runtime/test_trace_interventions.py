@@ -793,14 +793,45 @@ def test_no_run_waits_for_a_pipe(tmp_path: Path) -> None:
     assert (ran.returncode, places_of(json.loads(ran.stdout))) == (1, [("hash-seed", "main.py", 3)])
 
 
+@pytest.mark.parametrize(
+    ("start", "seconds"), [("signal.setitimer(signal.ITIMER_REAL, {}, 0.01)", 0.05), ("signal.alarm({})", 1)]
+)
+def test_the_signal_of_a_timer_comes_after_a_number_of_calls(start: str, seconds: float, runner: Any) -> None:
+    program = runner(f"""
+import math, signal
+class Late(Exception):
+    pass
+def stop(number, frame):
+    raise Late
+signal.signal(signal.SIGALRM, stop)
+count = 0
+try:
+    {start.format(seconds)}
+    while True:
+        math.sqrt(count)
+        count += 1
+except Late:
+    signal.setitimer(signal.ITIMER_REAL, 0)
+print(count)
+""")
+    assert len(program.printed(3)) > 1, "the control agrees: nothing was shown"
+    (printed,) = program.printed(3, pins={"clock": ["main.py:9"]})
+    assert int(printed) == seconds * 1000 - 1
+
+
 def test_timers_are_noted(tmp_path: Path) -> None:
     _, output = located(write_program(tmp_path, main=TIMERS))
     assert output["interventions"]["noted"] == [
         "Timer at main.py:7",
-        "alarm at main.py:6",
         "read /proc/sys/kernel/random/uuid at main.py:8",
-        "setitimer at main.py:3",
     ]
+
+
+def test_timers_of_signals_are_noted_of_a_program_that_agrees(tmp_path: Path) -> None:
+    """They have a pin, and are not varied."""
+    _, output = located(write_program(tmp_path, main=TIMERS.replace("print(open(", "(open(")))
+    assert output["interventions"]["verdict"] == "same"
+    assert {"alarm at main.py:6", "setitimer at main.py:3"} <= set(output["interventions"]["noted"])
 
 
 @pytest.mark.parametrize(
@@ -1179,6 +1210,15 @@ FIXES = [
 @pytest.mark.parametrize(("kind", "before", "after"), FIXES)
 def test_a_fix_changes_the_line(kind: str, before: str, after: str) -> None:
     assert source_fixes.changes_of_line(kind, before, 1)[0] == after
+
+
+def test_a_line_that_several_processes_run_seeds_each_by_its_arguments() -> None:
+    text = "def begin(number):\n    np.random.seed()\n"
+    by_argument, constant = source_fixes.changes_of_line("random", text, 2, in_processes=True)
+    assert "crc32(repr((number,))" in by_argument and "np.random.seed(0)" in constant
+    without_arguments = text.replace("number", "")
+    assert source_fixes.changes_of_line("random", without_arguments, 2, in_processes=True) == [
+        without_arguments.replace("seed()", "seed(0)")]  # fmt: skip
 
 
 def test_a_set_that_is_made_elsewhere_keeps_the_order_of_its_making() -> None:

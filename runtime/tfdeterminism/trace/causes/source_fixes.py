@@ -75,14 +75,20 @@ def words(kind, new_lines=()):
     return _WORDS[kind]
 
 
-def changes_of_line(kind, source, line):
+def changes_of_line(kind, source, line, in_processes=False):
     """Return edited texts of the whole file with one line changed, the likeliest edit first.
 
-    source: the text of the file; line: the number of the line.
+    source: the text of the file; line: the number of the line; in_processes: whether several processes run it, which
+    should draw different numbers.
     """
     code = _parse(source, line)
     if code is None:
         return []
+    names = _argument_names(_function_around(code.tree, line)) if kind == "random" and in_processes else []
+    if names:
+        by_arguments = _Code(source, code.tree, line, _digest_of(names))
+        texts = [_apply_edits(source, [edit]) for edit in _seed_generators(by_arguments)]
+        return texts + changes_of_line(kind, source, line)
     changes = [[edit] for edit in _RULES[kind](code)] if kind in _RULES else []
     if kind == "addresses" and changes:
         changes.append(changes[0] + _sets_as_dicts(code, changes[0]))
@@ -178,20 +184,11 @@ def seeded_by_arguments(source, line, generator):
     A task then draws the same numbers in every worker. The text is unchanged where no function with arguments is found.
     """
     code = _parse(source)
-    nodes = ast.walk(code.tree) if code is not None else []
-    functions = [
-        node
-        for node in nodes
-        if isinstance(node, ast.FunctionDef) and node.lineno < line <= (node.end_lineno or 0)
-    ]
-    templates = _seed_templates(generator)
-    if not functions or not templates:
+    function = _function_around(code.tree, line) if code is not None else None
+    templates, names = _seed_templates(generator), _argument_names(function)
+    if function is None or not templates or not names:
         return source
-    function = max(functions, key=lambda node: node.lineno)
-    names = [argument.arg for argument in function.args.args if argument.arg not in ("self", "cls")]
-    if not names:
-        return source
-    number = _DIGEST.format("({},)".format(", ".join(names)))
+    number = _digest_of(names)
     begin = function.body[0]
     if isinstance(begin, ast.Expr) and isinstance(begin.value, _Constant) and len(function.body) > 1:
         begin = function.body[1]  # behind what the function says of itself
@@ -202,6 +199,26 @@ def seeded_by_arguments(source, line, generator):
     call = templates[1].format(number).replace(module, "__import__({!r})".format(module), 1)
     statement = "{}{}\n".format(" " * begin.col_offset, call)
     return "".join(lines[: begin.lineno - 1] + [statement] + lines[begin.lineno - 1 :])
+
+
+def _function_around(tree, line):
+    """Return the innermost function whose body has the line, or None."""
+    functions = [
+        node
+        for node in ast.walk(tree)
+        if isinstance(node, ast.FunctionDef) and node.lineno < line <= (node.end_lineno or 0)
+    ]
+    return max(functions, key=lambda node: node.lineno) if functions else None
+
+
+def _argument_names(function):
+    arguments = function.args.args if function is not None else []
+    return [argument.arg for argument in arguments if argument.arg not in ("self", "cls")]
+
+
+def _digest_of(names):
+    """Return the text of a number that follows from the values of these variables."""
+    return _DIGEST.format("({},)".format(", ".join(names)))
 
 
 def switch_lines(framework):
@@ -237,9 +254,13 @@ def _parse(source, line=0):
 
 
 class _Code(object):
-    """The source of a file, and the nodes that touch a line, of the innermost statement and of others on its line."""
+    """The source of a file, and the nodes that touch a line, of the innermost statement and of others on its line.
 
-    def __init__(self, source, tree, line):
+    seed: the text of the seed that edits give to generators.
+    """
+
+    def __init__(self, source, tree, line, seed=SEED):
+        self.seed = seed
         self.lines = [text.encode("utf-8") for text in source.splitlines(True)]
         self.source, self.tree = source, tree
         statements = _statements(tree, line)
@@ -441,13 +462,13 @@ def _seed_generators(code):
         name = code.text(call.func)
         if _name(call) == "SystemRandom":
             name = name[: -len("SystemRandom")] + "Random" if "." in name else "__import__('random').Random"
-        edits.append(code.replace(call, "{}({})".format(name, SEED)))
+        edits.append(code.replace(call, "{}({})".format(name, code.seed)))
     for seed in (seed for call in code.calls(_GENERATORS) for seed in _seeds_that_may_be_none(call)):
-        edits.append(code.replace(seed, "{} if {} is None else {}".format(SEED, *[code.text(seed)] * 2)))
+        edits.append(code.replace(seed, "{} if {} is None else {}".format(code.seed, *[code.text(seed)] * 2)))
     for call in (call for call in code.calls(("seed",)) if _has_no_seed(call) and isinstance(call.func, ast.Attribute)):
         owner = code.text(call.func.value)
         if not owner.endswith("random") or owner.startswith("torch"):  # PyTorch's seed() takes no number
-            edits.insert(0, code.replace(call, "{}.manual_seed({})".format(owner, SEED)))
+            edits.insert(0, code.replace(call, "{}.manual_seed({})".format(owner, code.seed)))
     for call in code.calls(("choice",)):
         if _is_of_module(code, call, "secrets"):
             edits.append(code.replace(call.func, "__import__('random').Random({}).choice".format(SEED)))

@@ -60,6 +60,8 @@ class CauseSearch(object):
             interventions.verdict = SAME
             self._try_variations()
             interventions.noted = self._list_noted(name for name in _NOTED if name not in interventions.varied)
+            timers = [row for row in self.events("clock") if row.what in kinds.TIMERS]
+            interventions.noted = sorted(interventions.noted + _texts_of_calls(timers))
         else:
             interventions.needed = self._required_runs()
             self._find_kinds()
@@ -424,8 +426,7 @@ class CauseSearch(object):
 
     def _list_noted(self, names):
         """Return texts about the calls of these kinds at the user's lines."""
-        rows = [row for name in names for row in self.events(name) if row.is_in_user_code]
-        return sorted({"{} at {}".format(row.what, row.place) for row in rows})
+        return _texts_of_calls(row for name in names for row in self.events(name))
 
     # Variations
 
@@ -453,6 +454,10 @@ class CauseSearch(object):
         return not run.failed and any(
             run.ends[tier] not in {run_without.ends[tier] for run_without in self.baseline} for tier in tiers
         )
+
+
+def _texts_of_calls(rows):
+    return sorted({"{} at {}".format(row.what, row.place) for row in rows if row.is_in_user_code})
 
 
 def _only_first_differs(ends):

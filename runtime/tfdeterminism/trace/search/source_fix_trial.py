@@ -136,7 +136,9 @@ class SourceFixTrial(object):
         text = self._text(texts, place.file)
         if text is None:
             return
-        candidates = [{place.file: new_text} for new_text in source_fixes.changes_of_line(kind, text, place.line)]
+        processes = {row.position for row in self._search.events(kind) if row.place == str(place)}
+        new_texts = source_fixes.changes_of_line(kind, text, place.line, len(processes) > 1)
+        candidates = [{place.file: new_text} for new_text in new_texts]
         if kind == "addresses" and len(candidates) <= number:
             candidates += self._sets_elsewhere(texts, source_fixes.names_in_line(text, place.line))
         if candidates:

@@ -1,7 +1,7 @@
 """The kinds of nondeterminism, from the finest pin to the coarsest."""
 
 from .addresses import Addresses
-from .clock import Clock
+from .clock import TIMERS, Clock
 from .completion import Completion
 from .environment import Environment
 from .files import Files
@@ -21,7 +21,7 @@ from .switches import Switches
 from .system import System
 from .tensor_fusion import TensorFusion
 
-__all__ = ["ALL", "BY_NAME", "FIRST_DRAW", "Addresses", "Schedule"]
+__all__ = ["ALL", "BY_NAME", "FIRST_DRAW", "TIMERS", "Addresses", "Schedule"]
 
 ALL = (
     HashSeed,

@@ -1,14 +1,21 @@
-"""The time of day, and the counters of time.
+"""The time of day, the counters of time, and timers that send a signal.
 
-Pinned: each call returns one millisecond more than the one before. Waits of the standard library (a queue's timeout)
-use the real clock, or they would never end. Cannot be pinned: C code, the time zone, the duration of a computation.
-Example: ``random.seed(time.time())``.
+Pinned: each call returns one millisecond more than the one before, and a timer of the main thread sends its signal
+after as many calls as it has milliseconds; calls that the user's lines make count. Waits of the standard library (a
+queue's timeout) use the real clock, or they would never end. Cannot be pinned: C code, the time zone, the duration of a
+computation, a signal that one long call waits for. Example: ``random.seed(time.time())``.
 """
 
 import copyreg
+import os
+import signal
+import sys
+import threading
 import time
 
 from .base import Kind, nothing
+
+TIMERS = ("alarm", "setitimer")
 
 _WAITS = frozenset(
     "threading queue subprocess selectors asyncio concurrent multiprocessing socket sched _tfdet_interpose "
@@ -19,6 +26,7 @@ _COUNTERS = ("monotonic", "perf_counter", "process_time", "thread_time")
 _NANOSECONDS = tuple(name + "_ns" for name in _COUNTERS)
 _COUNTERS_BEGIN = 1000.0  # seconds
 _TICK = 0.001
+_getpid, _kill = os.getpid, os.kill  # before they are pinned
 
 
 class Clock(Kind):
@@ -57,6 +65,39 @@ class Clock(Kind):
             unless=lambda *args: len(args) > 1,
         )
         self.interposer.imports.add({"datetime": self._replace_datetime})
+        self._timer = None  # (calls until the signal is sent, its number, milliseconds of the interval)
+        for name in TIMERS:
+            self.replace(signal, name, self._count_calls, nothing, unless=self._starts_no_timer)
+
+    def _starts_no_timer(self, *args):
+        """Return whether a timer is switched off, or started by a library."""
+        if any(args[1:] or args):
+            return self.is_called_by_library()
+        self._timer = None
+        return True
+
+    def _count_calls(self, place, original, *args):
+        """Start a timer whose milliseconds are calls that the user's lines make in the main thread."""
+        if threading.current_thread() is not threading.main_thread() or sys.getprofile() not in (None, self._on_call):
+            return original(*args)
+        seconds = args[1] if len(args) > 1 else args[0]
+        signals = {signal.ITIMER_VIRTUAL: signal.SIGVTALRM, signal.ITIMER_PROF: signal.SIGPROF}
+        number = signals.get(args[0], signal.SIGALRM) if len(args) > 1 else signal.SIGALRM
+        interval = int(args[2] / _TICK) if len(args) > 2 else 0
+        self._timer = max(1, int(seconds / _TICK)), number, interval
+        sys.setprofile(self._on_call)
+        return (0.0, 0.0) if len(args) > 1 else 0
+
+    def _on_call(self, frame, event, _):
+        """Count a call, and send the signal of the timer after the last."""
+        caller = frame.f_back if event == "call" else frame if event == "c_call" else None
+        if caller is None or self._timer is None or not self.interposer.is_user(caller.f_code.co_filename):
+            return
+        calls, number, interval = self._timer
+        left = calls - 1 or interval
+        self._timer = (left, number, interval) if left else None
+        if calls == 1:
+            _kill(_getpid(), number)
 
     def _replace_counter(self, name, begin):
         if name.endswith("_ns"):

@@ -1,20 +1,18 @@
 """Answers of the system and of other programs.
 
 Noted: programs other than Python that a line of the user's starts, files of /proc and /sys that it opens, calls that
-return load, times and free space, and timers, which act after a time. Cannot be pinned: the answers. Example:
-``subprocess.check_output(["date", "+%N"])``.
+return load, times and free space, and timers of threads, which act after a time. Cannot be pinned: the answers.
+Example: ``subprocess.check_output(["date", "+%N"])``.
 """
 
 import functools
 import os
 import shlex
-import signal
 
 from .base import Kind, nothing
 
 _LONGEST = 60  # characters of a command
 _FOLDERS = ("/proc/", "/sys/")
-_TIMERS = ("alarm", "setitimer")
 _CALLS = ("getloadavg", "times", "getppid", "statvfs")
 
 
@@ -28,8 +26,6 @@ class System(Kind):
         for name in _CALLS:
             if hasattr(os, name):
                 self.replace(os, name, None, nothing, unless=self.is_called_by_library)
-        for name in _TIMERS:
-            self.replace(signal, name, None, nothing, unless=self._starts_no_timer)
         self.interposer.imports.add({"threading": self._hook_timer})
 
     def _hook_timer(self, module):
@@ -42,10 +38,6 @@ class System(Kind):
             original(timer, *args, **kwargs)
 
         module.Timer.__init__ = __init__
-
-    def _starts_no_timer(self, *args):
-        """Return whether a timer is switched off, or started by a library."""
-        return not any(args[1:] or args) or self.is_called_by_library()
 
     def _on_open(self, event, args):
         if isinstance(args[0], str) and args[0].startswith(_FOLDERS) and self.interposer.is_called_by_user():
