@@ -1196,6 +1196,7 @@ FIXES = [
     ),
     ("random", "torch.seed()", "torch.manual_seed(0)"),
     ("random", "np.random.seed()", "np.random.seed(0)"),
+    ("random", "g = Generator.from_non_deterministic_state(alg=1)", "g = Generator.from_seed(0, alg=1)"),
     ("random", "rng = default_rng(seed=None)", "rng = default_rng(0)"),
     ("random", "rng = default_rng(a.seed)", "rng = default_rng(0 if a.seed is None else a.seed)"),
     ("random", "random.seed(n)", "random.seed(0 if n is None else n)"),
@@ -1219,6 +1220,29 @@ def test_a_line_that_several_processes_run_seeds_each_by_its_arguments() -> None
     without_arguments = text.replace("number", "")
     assert source_fixes.changes_of_line("random", without_arguments, 2, in_processes=True) == [
         without_arguments.replace("seed()", "seed(0)")]  # fmt: skip
+
+
+def test_a_generator_of_tensorflow_without_a_seed_is_pinned(runner: Any) -> None:
+    program = runner("""
+import sys
+from tfdeterminism.trace.capture.tensorflow import interposed
+(interposer,) = sys.modules["_tfdet_interpose.variables"].current_interposer
+
+class Generator:
+    def __init__(self, state):
+        self.state = state
+    @classmethod
+    def from_seed(cls, seed):
+        return cls(seed)
+    @classmethod
+    def from_non_deterministic_state(cls):
+        return cls(open("/proc/sys/kernel/random/uuid").read())
+
+interposed._generator(interposer.kinds["random"], Generator)
+print(Generator.from_non_deterministic_state().state)
+""")
+    assert len(program.printed()) == 2
+    assert len(program.printed(pins={"random": ["main.py:16"]})) == 1
 
 
 def test_a_set_that_is_made_elsewhere_keeps_the_order_of_its_making() -> None:

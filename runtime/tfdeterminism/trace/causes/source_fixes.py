@@ -469,6 +469,11 @@ def _seed_generators(code):
         owner = code.text(call.func.value)
         if not owner.endswith("random") or owner.startswith("torch"):  # PyTorch's seed() takes no number
             edits.insert(0, code.replace(call, "{}.manual_seed({})".format(owner, code.seed)))
+    for call in code.calls(("from_non_deterministic_state",)):
+        arguments = [code.seed] + [code.text(value) for value in call.args]
+        arguments += ["{}={}".format(keyword.arg, code.text(keyword.value)) for keyword in call.keywords]
+        function = code.text(call.func).replace("from_non_deterministic_state", "from_seed")
+        edits.append(code.replace(call, "{}({})".format(function, ", ".join(arguments))))
     for call in code.calls(("choice",)):
         if _is_of_module(code, call, "secrets"):
             edits.append(code.replace(call.func, "__import__('random').Random({}).choice".format(SEED)))

@@ -29,6 +29,20 @@ def _random(kind, tensorflow):
         kind.note_seeds(tensorflow, "tensorflow", ("set_random_seed",))
     kind.note_first_draws(random, "tensorflow", _DRAWS)
     kind.note_first_draws(tensorflow.data.Dataset, "tensorflow", "shuffle")
+    generator = getattr(random, "Generator", None) or getattr(random.experimental, "Generator", None)
+    if hasattr(generator, "from_non_deterministic_state"):
+        _generator(kind, generator)
+
+
+def _generator(kind, generator):
+    """Wrap the class method that makes a generator whose state C++ draws; the global one is made by it, too."""
+
+    def seeded(place, _, *args, **kwargs):
+        return generator.from_seed(kind.number(place) % (1 << 31), *args, **kwargs)
+
+    kind.replace(generator, "from_non_deterministic_state", seeded, lambda result: None)
+    made = generator.__dict__["from_non_deterministic_state"]
+    generator.from_non_deterministic_state = staticmethod(made)  # the original is bound to the class
 
 
 def _options(kind, dataset):
