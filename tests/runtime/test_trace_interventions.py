@@ -1268,7 +1268,7 @@ def test_counted_time_ends_a_loop() -> None:
     before = '"""Trains."""\nimport time\nend = time.time() + 1\nturns = 0\nwhile time.time() < end:\n    turns += 1\n'
     (changed,) = source_fixes.changes_of_line("clock", before, 5)
     names: dict[str, Any] = {}
-    exec(source_fixes.with_ticks(changed), names)
+    exec(source_fixes.with_tick_counter(changed), names)
     assert names["turns"] == 999
 
 

@@ -33,7 +33,7 @@ def describe(target):
         "image_digest": os.environ.get("TFDET_IMAGE_DIGEST"), "engine": os.environ.get("TFDET_ENGINE", "none"),
         "os": _os(), "keras": described.get("keras"), "cuda": described.get("cuda"), "cudnn": described.get("cudnn"),
     }
-    for part in (devices.installed(), device_stack, _bundle()):
+    for part in (devices.describe_installation(), device_stack, _bundle()):
         stack.update(part)
     framework = {"name": target.framework.name, "version": described["version"]}
     return {"framework": framework, "stack": stack, "device": device,

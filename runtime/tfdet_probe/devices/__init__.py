@@ -15,10 +15,10 @@ def by_cli_name(cli_name):
     return next(device for device in ALL if device.cli_name == cli_name)
 
 
-def installed():
+def describe_installation():
     # type: () -> dict[str, object]
     """What this machine has of all kinds of device, for the field `stack` of a record."""
     stack = {}  # type: dict[str, object]
     for device in ALL:
-        stack.update(device.installed())
+        stack.update(device.describe_installation())
     return stack

@@ -60,7 +60,7 @@ class Device(object):
         # type: () -> None
         """Prepare the process; called once, before the framework is imported.  May restart it by execve."""
 
-    def installed(self):
+    def describe_installation(self):
         # type: () -> dict[str, object]
         """What this machine has of this kind, for the stack of every record, whatever device the case runs on."""
         return {}

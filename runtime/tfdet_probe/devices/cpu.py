@@ -18,7 +18,7 @@ class Cpu(Device):
     placement = "CPU"
     is_shared_by_ranks = True
 
-    def installed(self):
+    def describe_installation(self):
         return {"cpu": _model(), "cores": len(os.sched_getaffinity(0))}
 
     def describe(self, framework):

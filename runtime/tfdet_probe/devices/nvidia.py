@@ -35,7 +35,7 @@ class Nvidia(Device):
         """Start NVML first: otherwise its threads would look as if the framework's runtime had started."""
         self._nvml = nvml.connect()
 
-    def installed(self):
+    def describe_installation(self):
         return {"driver": _driver(), "gpu": None, "compute_capability": None, "gpu_uuid_hash": None}
 
     def describe(self, framework):

@@ -122,8 +122,8 @@ def sets_as_dicts(source, names):
     return _apply_edits(source, _outermost(edits))
 
 
-def with_ticks(source):
-    """Return the text with the definition of `_TICKS`, if the text uses it and lacks it."""
+def with_tick_counter(source):
+    """Return the text with the definition of the counter `_TICKS` (_TICK_LINES), if the text uses it and lacks it."""
     return with_lines(source, _TICK_LINES) if "_TICKS)" in source and _TICK_LINES[1] not in source else source
 
 

@@ -12,7 +12,9 @@ _MAX_TEXT = 120  # characters of a value
 
 
 class Ledger(object):
-    """Rows by kind, place and function: number of calls, of pinned calls, and a digest of the values in their order.
+    """Rows by kind, place and function: numbers of all calls and of pinned ones, and a digest of the values in order.
+
+    A pinned call gets the same value in every run.
 
     folder: for the file; position: of the process in the tree of processes.
     """
@@ -25,7 +27,10 @@ class Ledger(object):
         self._position, self._rows, self._lock = position, {}, threading.Lock()
 
     def note(self, kind, place, what, value, held):
-        """Count a call. value: what the program got, None for no value; held: whether a pin gave it."""
+        """Count a call of the function `what`.
+
+        value: what the program got, None for no value; held: whether that was a pinned value.
+        """
         with self._lock:
             row = self._rows.get((kind, place, what))
             if row is None:
@@ -64,4 +69,5 @@ class Ledger(object):
 
 
 def _real_pid():
+    """Return the process's number from the kernel, as text: os.getpid may be pinned."""
     return os.readlink("/proc/self") if os.path.exists("/proc/self") else "0"

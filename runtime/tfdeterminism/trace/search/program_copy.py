@@ -126,7 +126,7 @@ class ProgramCopy(object):
             elif path not in self.outside and os.path.isfile(kept_file):
                 self._kept_files[path] = kept_file
 
-    def was_there(self, name):
+    def existed_before(self, name):
         """Return whether a file of this name, relative to the folder, existed before the first run."""
         return os.path.normpath(name) in self._initial_stats
 

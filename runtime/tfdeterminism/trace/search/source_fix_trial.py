@@ -9,15 +9,16 @@ from ..schema.ledger import split_place
 
 HOLDS, DIFFERS, FAILS, UNTRIED = "holds", "differs", "fails", "untried"
 _CANDIDATES = 4  # alternative edits that are tried
-_IN_MAIN, _WHERE_DRAWN = 0, 1  # numbers of the candidates by where they seed; later ones seed in the task that draws
+# Numbers of the candidates by where they seed; later ones seed in the function that a pool runs and that draws.
+_IN_MAIN, _WHERE_DRAWN = 0, 1
 
 
 class SourceFix(object):
     """An edit of the program's source.
 
-    words: what to do; diff: lines of a unified diff, [] if no edit is known; result: HOLDS, DIFFERS, FAILS or UNTRIED;
-    runs: number of runs with the edit; pinned: the kinds that were pinned in these runs, because no edit is known for
-    them.
+    words: the advice in one line; diff: lines of a unified diff, [] if no edit is known; result: HOLDS, DIFFERS, FAILS
+    or UNTRIED; runs: number of runs with the edit; pinned: the kinds that were pinned in these runs, because no edit is
+    known for them.
     """
 
     def __init__(self, kind, diff=()):
@@ -100,7 +101,7 @@ class SourceFixTrial(object):
                 continue
             for file, lines in self._new_lines(cause, number):
                 texts[file] = source_fixes.with_lines(self._text(texts, file), lines)
-        return {file: source_fixes.with_ticks(text) for file, text in texts.items()}
+        return {file: source_fixes.with_tick_counter(text) for file, text in texts.items()}
 
     def _new_lines(self, cause, number):
         """Return [(file, statements)] that a cause's fix adds to files.
@@ -163,7 +164,7 @@ class SourceFixTrial(object):
             return [
                 line
                 for path in paths
-                if not path.startswith(os.pardir) and not self._copy.was_there(path)
+                if not path.startswith(os.pardir) and not self._copy.existed_before(path)
                 for line in source_fixes.remove_file_lines(path)
             ]
         if name == "tensor-fusion":

@@ -17,7 +17,8 @@ class EagerRecorder(object):
     """The recorder of eager ops' outputs, and of the values from Python that they use.
 
     keys: a graph_keys.GraphKeys; labels: a variable_labels.VariableLabels; capture: a TensorFlowInputCapture or None;
-    gradients: a gradients.Gradients. A `body` is a python_calls.PythonCall: the call of a Python function by a graph.
+    gradients: a gradients.Gradients. A `python_call` is a python_calls.PythonCall, the call of a Python
+    function by a graph, or None.
     A key is the id of an op's output; recorder.eager.key() returns that of an op's type, the user's line and a count,
     and recorder.emit_one(key, digest, shape) writes one record. recorder.steps.starts_later(n): whether the steps to be
     recorded begin later, within n steps.
@@ -60,17 +61,17 @@ class EagerRecorder(object):
         finally:
             tf.context.context().remove_op_callback(self._callback)
 
-    def arguments(self, body, values):
+    def record_arguments(self, python_call, values):
         """Record the arguments of a Python function that a graph calls."""
         with self._recorder.unrecorded():
             for index, value in enumerate(values if self._recorder.is_recording_step() else ()):
                 if value.dtype.name not in _NO_VALUE:
-                    self._argument(body, index, value)
+                    self._record_argument(python_call, index, value)
 
-    def _argument(self, body, index, value):
-        key = self._recorder.eager.key("_Arg", body.stack, index, _caller_identity(body), [], 0, kind="argument",
-                                       attrs={"argument_index": index}, dtype=value.dtype.name)
-        body.add_input(key)
+    def _record_argument(self, python_call, index, value):
+        key = self._recorder.eager.key("_Arg", python_call.stack, index, _caller_identity(python_call), [], 0,
+                                       kind="argument", attrs={"argument_index": index}, dtype=value.dtype.name)
+        python_call.add_input(key)
         if tf.is_eager(value):
             value._tfdet_key = (self._recorder, key)
             self._emit(key, value)
@@ -117,14 +118,14 @@ class EagerRecorder(object):
             local.busy = False
 
     def _observe(self, op_type, function, inputs, attrs, outputs):
-        body = getattr(self._recorder.local, "body", None)
-        stack, caller = _place(body), _caller_identity(body)
+        python_call = getattr(self._recorder.local, "python_call", None)
+        stack, caller = _place(python_call), _caller_identity(python_call)
         kind = "call" if function else op_traits.definition_kind(op_type)
         short_type = op_traits.without_uid(op_type) if function else op_type
-        occurrence = self._count_occurrence(body, caller, short_type, stack)
+        occurrence = self._count_occurrence(python_call, caller, short_type, stack)
         variable = self._labels.find_eager_label(inputs[0]) if inputs and op_traits.accesses_variable(op_type) else None
         written_variable = variable if kind == "write" else None
-        input_keys = [self._input_key(tensor, stack, caller, body, written_variable) for tensor in inputs]
+        input_keys = [self._input_key(tensor, stack, caller, python_call, written_variable) for tensor in inputs]
         input_keys = [key for key in input_keys if key is not None]
         forward, forward_stack = getattr(self._recorder.local, "forward", (None, []))
         fields = dict(kind=kind, calls=self._called_functions(function, op_type, attrs), forward=forward,
@@ -157,8 +158,8 @@ class EagerRecorder(object):
             self._gradients.on_op_run(attrs, keys[0])  # a gradient may copy these attributes, and is named by them
         if keys and self._capture is not None and not function:
             self._capture_inputs(keys, op_type, inputs, attrs, outputs)
-        if body is not None:
-            body.add_outputs(keys)
+        if python_call is not None:
+            python_call.add_outputs(keys)
 
     def _called_functions(self, function, op_type, attrs):
         if op_type in op_traits.PYTHON:
@@ -167,8 +168,8 @@ class EagerRecorder(object):
             return [list(python_function[0])] if python_function else []
         return [list(function)] if function else []
 
-    def _count_occurrence(self, body, caller, source, stack):
-        counter = self._recorder.eager if body is None else body
+    def _count_occurrence(self, python_call, caller, source, stack):
+        counter = self._recorder.eager if python_call is None else python_call
         return counter.next_occurrence(caller, source, tuple(stack[0][:2]) if stack else ())
 
     def _capture_inputs(self, keys, op_type, inputs, attrs, outputs):
@@ -177,7 +178,7 @@ class EagerRecorder(object):
             values = [None if tensor.dtype in _SKIPPED else tensor.numpy() for tensor in inputs]
             self._capture.capture_eager(keys[0], name, op_type, inputs, attrs, list(outputs or ())[:len(keys)], values)
 
-    def _input_key(self, tensor, stack, caller, body, written_variable):
+    def _input_key(self, tensor, stack, caller, python_call, written_variable):
         """Return the key of an op's input, which is recorded now if no recorded op made it.
 
         written_variable: the variable that the op has written, or None.
@@ -188,8 +189,8 @@ class EagerRecorder(object):
         if not tf.is_eager(tensor) or tensor.dtype in _SKIPPED:
             return None
         source, stack, fields = self._origin(tensor, stack, written_variable)
-        occurrence = self._count_occurrence(body, caller, source, stack)
-        possible_inputs = body.inputs_so_far() if body is not None and source == "Python" else []
+        occurrence = self._count_occurrence(python_call, caller, source, stack)
+        possible_inputs = python_call.inputs_so_far() if python_call is not None and source == "Python" else []
         key = self._recorder.eager.key(source, stack, 0, caller, possible_inputs, occurrence, dtype=tensor.dtype.name,
                                        device=tensor.device or "", **fields)
         tensor._tfdet_key = (self._recorder, key)
@@ -268,18 +269,18 @@ def _install_op_callbacks(callback, wrappers):
     return stop
 
 
-def _place(body):
+def _place(python_call):
     """Return the user's stack. In a function that TensorFlow calls, such as a gradient: the stack of the call."""
-    return user_frames.stack_of_caller() or (body.stack if body is not None else [])
+    return user_frames.stack_of_caller() or (python_call.stack if python_call is not None else [])
 
 
-def _caller_identity(body):
+def _caller_identity(python_call):
     """Return the CallerIdentity of this thread.
 
     The main thread, those of a strategy's replicas, and TensorFlow's own have no name.
     """
-    if body is not None:
-        return CallerIdentity("", 0, *body.identity)
+    if python_call is not None:
+        return CallerIdentity("", 0, *python_call.identity)
     replica = getattr(threading.current_thread(), "replica_id", None)
     if replica is None:
         return CallerIdentity(pool_tasks.thread_name(), 0, "", 0)

@@ -179,10 +179,10 @@ class FunctionInstrumenter(object):
     def _called_by(self, op):
         return self._keys.called_functions(op) if op.type in op_traits.CALLS else []
 
-    def _add_sink(self, pack, ends_step, in_loop, turn=None):
+    def _add_sink(self, pack, ends_step, in_loop, iteration=None):
         """Return an op that passes a pack to the recorder.
 
-        turn: tensor with the number of the loop's iteration, if iterations may run in any order.
+        iteration: tensor with the number of the loop's iteration, if iterations may run in any order.
         """
         recorder, packed = self._recorder, pack.to_tensor()
 
@@ -194,7 +194,7 @@ class FunctionInstrumenter(object):
                     (recorder.steps.on_loop_iteration if in_loop else recorder.steps.on_function_run)()
             return []
 
-        tensors = [] if packed is None else [packed] if turn is None else [packed, turn]
+        tensors = [] if packed is None else [packed] if iteration is None else [packed, iteration]
         return call_python_with(sink, tensors, self._python_functions)
 
 

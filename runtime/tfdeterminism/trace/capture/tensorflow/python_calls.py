@@ -12,12 +12,16 @@ import sys
 from .. import user_frames
 from . import internals as tf
 
-_NEAR = 8  # frames between the function and the op that calls it, those of this tool among them
-_KNOWN_BEFORE = 48  # latest outputs in a call of which a Python value may have been made
+_MAX_FRAMES = 8  # frames between the function and the op that calls it, those of this tool among them
+_MAX_OUTPUTS = 48  # latest outputs in a call of which a Python value may have been made
 
 
 class PythonCall(object):
-    """One call. identity: (function, trace number) in the definition of the calling op; stack: of that op."""
+    """One call of a Python function.
+
+    identity: (the function's name, a number that distinguishes the ops that call it); stack: the user's frames where
+    that op was created.
+    """
 
     def __init__(self, identity, stack):
         self.identity, self.stack = identity, stack
@@ -32,7 +36,7 @@ class PythonCall(object):
         self._arguments.append(key)
 
     def add_outputs(self, keys):
-        self._outputs = (self._outputs + keys)[-_KNOWN_BEFORE:]
+        self._outputs = (self._outputs + keys)[-_MAX_OUTPUTS:]
 
     def inputs_so_far(self):
         """Return the keys of which a Python value may have been made: `.numpy()` is not observed."""
@@ -48,15 +52,15 @@ class PythonCalls(object):
             wrappers.wrap(tf.script_ops.FuncRegistry, "__call__", self._call)
 
     def _call(self, original, registry, token, device, args):
-        body = self._body(token)
-        if body is None:  # a call of an input pipeline, which belongs to no step, or of a probe
+        python_call = self._find_call(token)
+        if python_call is None:  # a call of an input pipeline, which belongs to no step, or of a probe
             with self._recorder.unrecorded():
                 return original(registry, token, device, args)
-        with self._as_current(body):
-            self._eager.arguments(body, args)
+        with self._as_current(python_call):
+            self._eager.record_arguments(python_call, args)
             return original(registry, token, device, args)
 
-    def _body(self, token):
+    def _find_call(self, token):
         """Return the PythonCall of a token, or None if it is not recorded."""
         if not self._recorder.active or getattr(self._recorder.local, "busy", False):
             return None
@@ -66,17 +70,17 @@ class PythonCalls(object):
         return PythonCall(*function) if function else None
 
     @contextlib.contextmanager
-    def _as_current(self, body):
+    def _as_current(self, python_call):
         local = self._recorder.local
-        previous, local.body = getattr(local, "body", None), body
+        previous, local.python_call = getattr(local, "python_call", None), python_call
         try:
             with self._eager.install_in_thread():
                 yield
         finally:
-            local.body = previous
+            local.python_call = previous
 
 
 def _is_called_by_eager_op():
     """Return whether an eager op makes the call, and not code that runs a graph in this thread."""
-    frames = itertools.islice(user_frames.outer_frames(sys._getframe(1)), _NEAR)
+    frames = itertools.islice(user_frames.outer_frames(sys._getframe(1)), _MAX_FRAMES)
     return any(frame.f_code.co_filename.endswith("gen_script_ops.py") for frame in frames)

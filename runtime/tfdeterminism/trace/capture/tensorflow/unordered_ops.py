@@ -54,16 +54,17 @@ def ops_to_probe(ops, level):
 
 
 def add_control_inputs(sinks, outputs):
-    """Make the end of a loop's iteration wait for these ops, and return those for which it cannot.
+    """Make the end of a loop's iteration wait for the sinks, and return the sinks for which it cannot.
 
-    The begin of the next iteration does not wait.
+    sinks: ops that pass digests to the recorder; outputs: the loop variables' next values. A counter does not wait, so
+    that iterations can still overlap; an argument that is passed on unchanged has no op that could wait.
     """
-    holders = [tensor.op for tensor in outputs if not (tensor.dtype.is_integer and tensor.shape.rank == 0)
+    waiting_ops = [tensor.op for tensor in outputs if not (tensor.dtype.is_integer and tensor.shape.rank == 0)
                and tensor.op.type != "Placeholder"]
     remaining = []
     for sink in sinks:
         dependencies = ancestors([sink])
-        independent = [op for op in holders if op not in dependencies]
+        independent = [op for op in waiting_ops if op not in dependencies]
         if independent:
             independent[-1]._add_control_inputs([sink])
         else:
