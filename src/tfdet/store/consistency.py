@@ -102,9 +102,9 @@ class ConsistencyRules:
         elif not self.cases.has(record.source, record.case_hash, record.case, record.mode):
             yield f": {record.source} has no case {record.case} ({record.mode})"
         if record.runs and not record.ran_on and self.cases.names_ops(record.case_hash, record.mode):
-            yield f": {record.case} ran, and yet none of its ops was seen on a device"
+            yield f": {record.case} ran, but none of its ops was seen on a device"
         if record.ranks not in _ABSENT and not self.cases.has_ranks(record.case_hash):
-            yield f": {record.case} is a case of one process, and yet it tells of ranks"
+            yield f": {record.case} is a case of one process, but the record has ranks"
 
 
 @lru_cache(maxsize=1 << 16)
@@ -171,7 +171,7 @@ def device_faults(devices: DeviceRegistry, record: Record | FastRecord) -> list[
     if fast.proof not in _ABSENT and not (kind and kind.virtual):
         faults = (*faults, f"{fast.model} proves nothing")
     if fast.proof and not all(map(virtual_gpu.is_schedule, fast.proof.observed)):
-        faults = (*faults, "its proof observed what is no schedule")
+        faults = (*faults, "its proof observed a schedule that does not exist")
     return [*faults, *_detail_faults(kind, fast.model, details)] if kind and (details or kind.virtual) else list(faults)
 
 

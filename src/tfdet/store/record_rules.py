@@ -64,7 +64,10 @@ def _check_counts(facts: RecordFacts) -> _Rule:
     yield "no repeats or no relaunches", not (facts.repeats and facts.relaunches)
     yield f"more than {MAX_COUNT} repeats or relaunches", max(facts.repeats, facts.relaunches) > MAX_COUNT
     yield "more runs than repeats and relaunches give", facts.runs > facts.repeats * facts.relaunches
-    yield "its runs are not whole processes", bool(facts.repeats) and facts.runs % facts.repeats != 0
+    yield (
+        "its runs are not a multiple of the repeats of a process",
+        bool(facts.repeats) and facts.runs % facts.repeats != 0,
+    )
     yield "more runs differed than there were", facts.differed > facts.runs
     yield "timed without a run, or run untimed", facts.timed != (facts.runs > 0)
 
@@ -73,10 +76,13 @@ def _check_results(facts: RecordFacts) -> _Rule:
     differs = facts.differed > 0
     yield "no distinct result, or one without a run", (facts.distinct > 0) != (facts.runs > 0)
     yield "more distinct results than the reference and those that differed", facts.distinct > facts.differed + 1
-    yield "runs differed, and yet all results are one", differs and facts.distinct < 2
+    yield "runs differed, but there is only one distinct result", differs and facts.distinct < 2
     expected_digests = min(facts.distinct, MAX_DIGESTS)
     yield "number of digests does not match number of distinct results", facts.digests != expected_digests
-    yield "a first difference without any, or none where runs differed", (facts.first is not None) != differs
+    yield (
+        "it has a first difference although no run differed, or has none although runs differed",
+        (facts.first is not None) != differs,
+    )
     yield "the first that differed is beyond its runs", facts.first is not None and not _is_within_runs(facts)
     yield "a distance where nothing differed", not differs and (facts.max_ulp, facts.max_absolute) != (0, 0.0)
 
@@ -89,16 +95,19 @@ def _is_within_runs(facts: RecordFacts) -> bool:
 
 def _check_failures(facts: RecordFacts) -> _Rule:
     is_complete = facts.runs == facts.repeats * facts.relaunches
-    yield "equal, and yet not all runs are", facts.observation == "equal" and (facts.differed > 0 or not is_complete)
-    yield "equal, and yet it ended in an error", facts.observation == "equal" and facts.error is not None
-    yield "differs, and yet no run does", facts.observation == "differs" and not facts.differed
+    yield (
+        "equal, but runs differed or are missing",
+        facts.observation == "equal" and (facts.differed > 0 or not is_complete),
+    )
+    yield "equal, but it ended in an error", facts.observation == "equal" and facts.error is not None
+    yield "differs, but no run differed", facts.observation == "differs" and not facts.differed
     has_no_result = facts.observation not in ("equal", "differs")
     yield "no result, and no error either", has_no_result and facts.error is None
     other_error = facts.error not in (None, facts.observation)
-    yield f"{facts.observation}, and yet its error says {facts.error}", has_no_result and other_error
-    yield f"{facts.observation}, and yet runs differed", has_no_result and facts.differed > 0
-    yield "an error, and yet all runs came to their end", facts.error is not None and is_complete
-    yield "no error, and yet runs are missing", facts.error is None and not is_complete
+    yield f"{facts.observation}, but its error is of kind {facts.error}", has_no_result and other_error
+    yield f"{facts.observation}, but runs differed", has_no_result and facts.differed > 0
+    yield "an error, but no run is missing", facts.error is not None and is_complete
+    yield "no error, but runs are missing", facts.error is None and not is_complete
 
 
 def _check_device(facts: RecordFacts) -> _Rule:

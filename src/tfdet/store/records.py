@@ -239,7 +239,7 @@ class Record(StrictModel):
     def _check_details(self) -> list[tuple[str, bool]]:
         """Return rules on fields that no table shows, as (message, whether the rule is broken)."""
         return [
-            ("it ran somewhere, and yet no run came to its end", bool(self.ran_on) and not self.runs),
+            ("it has a device where it ran, but no run was completed", bool(self.ran_on) and not self.runs),
             ("a digest is there twice", len(set(self.digests)) < len(self.digests)),
             ("its start is not a possible time", not is_plausible_time(self.started)),
             *self._check_ranks(),
@@ -264,7 +264,7 @@ class Record(StrictModel):
             return []
         kernels = self.proof.kernels
         return [
-            ("a proof, and yet no run came to its end", not self.runs),
+            ("a proof, but no run was completed", not self.runs),
             (
                 "a kernel has more launches proved than there were",
                 any(kernel.proved > kernel.launches for kernel in kernels),
@@ -273,7 +273,7 @@ class Record(StrictModel):
                 "a launch is not proved, and has no reason",
                 any((kernel.proved < kernel.launches) != bool(kernel.reasons) for kernel in kernels),
             ),
-            ("all is proved, and yet its runs differ", bool(self.differed) and _is_proved(self.proof)),
+            ("all kernels are proved, but its runs differ", bool(self.differed) and _is_proved(self.proof)),
             ("nothing was launched, and that is no reason", not kernels and not self.proof.host),
         ]
 

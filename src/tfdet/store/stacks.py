@@ -15,7 +15,7 @@ from tfdet.matrix.devices import DeviceKind
 
 VENV: Final = "venv"
 BUNDLE: Final = "bundle"
-# What brings an environment up, as records name it; none: nothing of this project did.
+# What starts an environment, as records name it; none: the user started it without this project's engines.
 ENGINES: Final = (VENV, BUNDLE, "docker", "apptainer", "enroot", "none")
 
 
@@ -23,7 +23,8 @@ class StackFacts(NamedTuple):
     """The fields of a record that the rules read.
 
     versions: of NumPy and the framework.  image: whether the record names an image.  bundled: whether it names
-    a bundle.  is_gpu_reported: whether NVIDIA's tools reported the GPU.
+    a bundle.  cores: of the CPU.  capability: the compute capability.  is_gpu_reported: whether NVIDIA's tools reported
+    the GPU.
     """
 
     model: str
@@ -65,47 +66,51 @@ def _is_other_capability(kind: DeviceKind, facts: StackFacts) -> bool:
 
 
 RULES: Final = (
-    Rule("no cores", lambda kind, facts: facts.cores < 1, "what runs has one at least"),
+    Rule("no cores", lambda kind, facts: facts.cores < 1, "a run needs at least one core"),
     Rule(
-        "no engine",
+        "unknown engine",
         lambda kind, facts: facts.engine not in ENGINES,
-        f"it is one of {', '.join(ENGINES)}",
+        f"the engines are {', '.join(ENGINES)}",
     ),
     Rule(
-        "a bundle of another engine, or an engine of no bundle",
+        "engine and bundle do not match",
         lambda kind, facts: (facts.engine == BUNDLE) != facts.bundled,
-        "what runs of a bundle tells what it left out, and nothing else does",
+        "only runs of a bundle, and all of them, record what the bundle left out",
     ),
     Rule(
-        "no version of Python, NumPy or the framework",
+        "invalid version of Python, NumPy or the framework",
         lambda kind, facts: not (_is_python(facts.python) and all(map(_is_version, facts.versions))),
-        "each is one such as 3.12.1",
+        "each is a version such as 3.12.1",
     ),
     Rule(
-        "an image of a virtual environment",
+        "a virtual environment with an image",
         lambda kind, facts: facts.engine == VENV and facts.image,
-        "it is made by pip, of no image",
+        "pip installs a virtual environment without a container image",
     ),
     Rule(
         "a GPU without a compute capability",
         lambda kind, facts: kind.has_model_name and facts.capability is None,
-        "what tells its name tells that, too",
+        "what reports the GPU's name reports its compute capability, too",
     ),
     Rule(
-        "no compute capability",
+        "invalid compute capability",
         lambda kind, facts: facts.capability is not None and not _is_capability(facts.capability),
         "it is a number such as 9.0",
     ),
-    Rule("the compute capability of another GPU", _is_other_capability, "matrix/devices has that of this one"),
     Rule(
-        "no driver's version",
+        "the compute capability of another GPU",
+        _is_other_capability,
+        "matrix/devices names the compute capability of this GPU",
+    ),
+    Rule(
+        "invalid driver version",
         lambda kind, facts: facts.driver is not None and not _is_driver(facts.driver),
         "it is a number such as 550.54.14",
     ),
     Rule(
-        "a GPU of which its name alone is told",
+        "a GPU with nothing but its name",
         lambda kind, facts: kind.has_model_name and facts.driver is None and not facts.is_gpu_reported,
-        "the driver, nvidia-smi and NVML tell of each card, and one of them is there wherever a card runs",
+        "the driver, nvidia-smi and NVML report each GPU, and a machine with a GPU has at least one of them",
     ),
 )
 
