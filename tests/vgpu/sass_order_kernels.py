@@ -67,6 +67,15 @@ INDEPENDENT = {
         f"{EIGHT} setp.gt.u32 %p2, %r1, 9; @%p2 bra END; {ARITHMETIC} END: {LEADER}", 2, 8, None),
     "an unspecified branch around a division": (  # rare divisions are done by a subroutine
         f"{EIGHT} setp.gt.u32 %p2, %r1, 9; @%p2 bra END; {DIVISION} END: {LEADER}", 2, 8, None),
+    "an unspecified value in shared memory": (
+        f"{EIGHT} {OWN_SHARED} st.volatile.shared.u32 [%l3], %r1; {LEADER}", 2, 8, None),
+    "an unspecified value in shared memory that is overwritten": (
+        f"{EIGHT} {OWN_SHARED} st.volatile.shared.u32 [%l3], %r1; bar.sync 0; st.volatile.shared.u32 [%l3], %t;"
+        "bar.sync 0; ld.volatile.shared.u32 %r1, [%l3]; st.global.u32 [%l1], %r1;", 2, 8, None),
+    "an unspecified half of two words in shared memory": (
+        f"{EIGHT} {OWN_SHARED} shl.b64 %l4, %l3, 1; sub.u64 %l4, %l4, %l2; mov.b64 %l5, {{%r1, 7}};"
+        "st.volatile.shared.u64 [%l4], %l5; bar.sync 0; ld.volatile.shared.u32 %r2, [%l4+4];"
+        "st.global.u32 [%l1], %r2;", 2, 8, None),
     "an unspecified value in a local variable": (
         f"{LOCAL}{EIGHT} {PUT_SUM} add.u32 %r1, %r1, 7; st.local.u32 [%l4+4], %r1; {GET} {LEADER}", 2, 8, None),
     "an unspecified value in a local variable that is overwritten": (
@@ -129,8 +138,21 @@ DEPENDENT = {
         f"{EIGHT} and.b32 %r1, %r1, 7; mul.wide.u32 %l2, %r1, 4; add.u64 %l2, %l0, %l2;"
         "ld.volatile.global.u32 %r2, [%l2];"
         + LEADER.replace("%r1", "%r2"), 2, 8, "inactive_lane"),
-    "an unspecified value in shared memory": (
-        f"{EIGHT} {OWN_SHARED} st.volatile.shared.u32 [%l3], %r1; {LEADER}", 2, 8, "inactive_lane"),
+    "an unspecified value from shared memory": (
+        f"{EIGHT} {OWN_SHARED} st.volatile.shared.u32 [%l3], %r1; ld.volatile.shared.u32 %r1, [%l3];"
+        "st.global.u32 [%l1], %r1;", 2, 8, "uninitialized"),
+    "an unspecified value of a neighbor": (
+        f"{EIGHT} {OWN_SHARED} st.volatile.shared.u32 [%l3], %r1; bar.sync 0;"
+        f"{NEIGHBOR.replace('DISTANCE', '1').replace('ld.shared', 'ld.volatile.shared')} bar.sync 0;"
+        "st.global.u32 [%l1], %r2;", 2, 8, "uninitialized"),
+    "an unspecified value and others in one word of shared memory": (
+        f"{EIGHT} {OWN_SHARED} setp.eq.u32 %p1, %t, 0; @%p1 mov.u32 %r1, 5; st.volatile.shared.u32 [word], %r1;"
+        f"bar.sync 0; ld.volatile.shared.u32 %r1, [word]; {LEADER}", 2, 8, "race"),
+    "an unspecified address in shared memory": (
+        f"{EIGHT} {OWN_SHARED} and.b32 %r1, %r1, 7; mul.wide.u32 %l3, %r1, 4; add.u64 %l3, %l2, %l3;"
+        f"st.volatile.shared.u32 [%l3], %t; {LEADER}", 2, 8, "inactive_lane"),
+    "an unspecified value in global memory": (f"{EIGHT} st.volatile.global.u32 [%l1+512], %r1; {LEADER}", 2, 8,
+                                              "inactive_lane"),
     "an unspecified value from a local variable": (
         f"{LOCAL}{EIGHT} {PUT_SUM} mov.u32 %r1, %t; {GET} st.global.u32 [%l1], %r1;", 2, 8, "inactive_lane"),
     "an unspecified value from a local variable by a generic address": (

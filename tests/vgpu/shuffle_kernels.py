@@ -8,12 +8,14 @@ import random
 import sys
 
 HEAD = ".version 8.0\n.target sm_80\n.address_size 64\n"
-SETUP = """.reg .pred %p, %q; .reg .b32 %i, %t, %n, %r<4>; .reg .b64 %out, %own, %local, %offset;
+SETUP = """.reg .pred %p, %q; .reg .b32 %i, %t, %n, %r<4>; .reg .b64 %out, %own, %local, %offset, %shared, %neighbor;
 .local .align 4 .b8 words[16];
+.shared .align 4 .b8 shared_words[256];
 ld.param.u64 %out, [p0]; mov.u32 %t, %tid.x; mov.u32 %i, %ctaid.x; mov.u32 %n, %ntid.x; mad.lo.u32 %i, %i, %n, %t;
 mul.wide.u32 %own, %i, 4; add.u64 %own, %out, %own;
 ld.volatile.global.u32 %r0, [%out+LAST]; cvt.u64.u32 %offset, %r0; mov.u64 %local, words;
 add.u64 %local, %local, %offset;
+mul.wide.u32 %offset, %t, 4; mov.u64 %shared, shared_words; add.u64 %shared, %shared, %offset;
 mov.u32 %r0, %t; mad.lo.u32 %r1, %t, 7, 3; xor.b32 %r2, %t, 21; mov.u32 %r3, 1;
 """  # %local: the address of four words, which ptxas keeps in memory because it is loaded
 MAX_THREADS = 40
@@ -62,7 +64,7 @@ def step(rng):
     if kind < 0.2:
         guard = f"{comparison('%p')} @%p " if rng.random() < 0.3 else ""
         return guard + access_local(rng, register())
-    if kind < 0.4:
+    if kind < 0.45:
         return shuffle(rng, register)
     if kind < 0.6:
         return (

@@ -11,6 +11,7 @@ enum class ValueFlow : uint8_t {
   // Loads or stores i.count bytes of the lane's own memory at an address that depends on nothing but the register i.a and i.imm.
   LocalLoad,
   LocalStore,
+  Store,  // stores registers to memory that other threads can access, or to the lane's own memory by a generic address
   Other,  // other memory, control flow, votes: a value that is read may go anywhere
 };
 
@@ -20,7 +21,8 @@ inline bool is_local(ValueFlow flow) { return flow == ValueFlow::LocalLoad || fl
 // never hold a lane's own values, such as constants, are left out.
 struct RegisterFlow {
   ValueFlow flow = ValueFlow::Other;
-  std::vector<uint32_t> reads;  // all that it may read, except its guard
+  std::vector<uint32_t> reads;  // all that it may read, except its guard; of a store: its address, then the value
+  uint32_t stored = 0;  // of a store: how many of the reads are the value
   std::vector<uint32_t> writes;  // if Lanewise: all that it writes; else: none that it does not write
 };
 
@@ -30,7 +32,7 @@ class RegisterFlows {
   bool empty() const { return entries_.empty(); }
   void append(const RegisterFlow& flow) {
     entries_.push_back({static_cast<uint32_t>(registers_.size()), static_cast<uint16_t>(flow.reads.size()),
-                        static_cast<uint16_t>(flow.writes.size()), flow.flow});
+                        static_cast<uint16_t>(flow.writes.size()), static_cast<uint8_t>(flow.stored), flow.flow});
     registers_.insert(registers_.end(), flow.reads.begin(), flow.reads.end());
     registers_.insert(registers_.end(), flow.writes.begin(), flow.writes.end());
   }
@@ -38,6 +40,10 @@ class RegisterFlows {
   template <class F> void for_each_read(size_t instruction, F f) const {
     const Entry& entry = entries_[instruction];
     for (uint32_t k = 0; k < entry.reads; k++) f(registers_[entry.first + k]);
+  }
+  template <class F> void for_each_address_read(size_t instruction, F f) const {
+    const Entry& entry = entries_[instruction];
+    for (uint32_t k = 0; k + entry.stored < entry.reads; k++) f(registers_[entry.first + k]);
   }
   uint32_t writes(size_t instruction) const { return entries_[instruction].writes; }
   uint32_t write(size_t instruction, uint32_t k) const {
@@ -52,6 +58,7 @@ class RegisterFlows {
   struct Entry {
     uint32_t first;  // in registers_: those that it reads, behind them those that it writes
     uint16_t reads, writes;
+    uint8_t stored;
     ValueFlow flow;
   };
   std::vector<Entry> entries_;

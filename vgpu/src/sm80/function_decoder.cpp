@@ -237,7 +237,7 @@ void FunctionDecoder::fill_operands(const Decoded& decoded, Instruction& i) {
 void FunctionDecoder::append_flows() {
   for (const Decoded& decoded : code_) {
     RegisterUse use = register_use(decoded);
-    RegisterFlow flow = {use.flow, std::move(use.reads), std::move(use.writes)};
+    RegisterFlow flow = {use.flow, std::move(use.reads), use.stored, std::move(use.writes)};
     for (auto* registers : {&flow.reads, &flow.writes})
       for (uint32_t& number : *registers) number = written_register(number);
     for (uint32_t number : use.predicate_reads) flow.reads.push_back(written_predicate(number));

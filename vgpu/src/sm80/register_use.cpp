@@ -16,13 +16,17 @@ bool ends_with(std::string_view text, std::string_view end) {
   return text.size() >= end.size() && text.substr(text.size() - end.size()) == end;
 }
 
+// Stores name their address before the value.
+bool is_store(const Decoded& d) { return is_named(d, "ST") || is_named(d, "STG") || is_named(d, "STS") || is_named(d, "STL"); }
+
 // Instructions that write uniform registers, which RegisterUse does not name, are Other.  BSSY names only a convergence barrier,
 // which holds no lane's value.
 ValueFlow flow_of(const Decoded& d) {
   if (is_named(d, "SHFL")) return ValueFlow::Shuffle;
   const bool has_uniform_offset = d.bit(91);
   if (is_named(d, "LDL") && !has_uniform_offset) return ValueFlow::LocalLoad;
-  if (is_named(d, "STL") && !has_uniform_offset) return ValueFlow::LocalStore;
+  if (is_named(d, "STL")) return has_uniform_offset ? ValueFlow::Other : ValueFlow::LocalStore;
+  if (is_store(d)) return ValueFlow::Store;
   const bool is_lanewise = d.row->layout == Layout::Alu || is_named(d, "PLOP3.LUT") || is_named(d, "BSSY");
   return is_lanewise ? ValueFlow::Lanewise : ValueFlow::Other;
 }
@@ -95,7 +99,12 @@ class UseBuilder {
 
   void add_register(const Operand& operand) {
     const uint32_t number = decoded_.bits(operand.at, operand.width);
-    if (operand.slot != 'd') return add_registers(use_.reads, number, registers_of_operand(decoded_));
+    if (operand.slot != 'd') {
+      const size_t before = use_.reads.size();
+      add_registers(use_.reads, number, registers_of_operand(decoded_));
+      if (is_store(decoded_)) use_.stored = static_cast<uint32_t>(use_.reads.size() - before);
+      return;
+    }
     const bool is_arithmetic = decoded_.row->layout != Layout::Plain;
     add_registers(use_.writes, number, is_arithmetic ? registers_of_slot(decoded_, 'd') : registers_of_result());
   }

@@ -103,9 +103,12 @@ void OrderProver::on_shuffle(const WarpContext& warp, const Instruction& i, cons
 
 void OrderProver::on_instruction(const WarpContext& warp, const Instruction& i, uint32_t group) {
   const auto* origin = blocks_.of(warp).unspecified[warp.warp].step(*kernel_, warp, i, group, regions_);
-  if (!origin) return;
-  const bool is_load = origin->kind == UnspecifiedValues::Origin::Load;
-  findings_.add(is_load ? reason_name(Reason::Uninitialized) : source_name(ScheduleSource::InactiveLane), origin->line, i.line);
+  if (origin) report_unspecified(*origin, i.line);
+}
+
+void OrderProver::report_unspecified(const UnspecifiedValues::Origin& origin, uint32_t line) {
+  const bool is_load = origin.kind == UnspecifiedValues::Origin::Load;
+  findings_.add(is_load ? reason_name(Reason::Uninitialized) : source_name(ScheduleSource::InactiveLane), origin.line, line);
 }
 
 // A barrier of only some of the block's threads orders nothing, since the schedule may decide which threads these are.
@@ -242,6 +245,12 @@ void OrderProver::access_lane(const WarpContext& warp, BlockClock& block, const 
     const bool is_bounded_counter = t.operation == AtomicOperation::Increment || t.operation == AtomicOperation::Decrement;
     if (is_bounded_counter || is_float_sum(access.family)) access.operand = value_at(value, t.bytes);
   }
+  if (t.kind == AccessKind::Write) {
+    const UnspecifiedValues& values = block.unspecified[warp.warp];
+    const uint32_t parts = values.unspecified_parts(warp, t.values, lane);
+    if (parts && is_shared(warp, address)) return store_unspecified(location, now, access, parts, current, t.bytes);
+    if (parts) report_unspecified(values.origin(), i.line);
+  }
   if (t.kind == AccessKind::Read) access.unwritten_is_followed = follow_unwritten(warp, i, lane, 0, location.written, t.bytes);
   access_element(location, now, access, current, t.bytes, value);
 }
@@ -257,6 +266,17 @@ bool OrderProver::follow_unwritten(const WarpContext& warp, const Instruction& i
     if (!all_written(written + part, part_bytes)) is_followed &= values.load(*kernel_, i, lane, begin + part, part_bytes);
   }
   return is_followed;
+}
+
+// Adds a store to shared memory of which some registers are unspecified: no access may be unordered with it, and their bytes count
+// as not written.
+void OrderProver::store_unspecified(const ShadowLocation& location, const Accessor& now, LaneAccess access, uint32_t parts,
+                                    const uint8_t* current, uint32_t bytes) {
+  access.kind = PhaseKind::Alone;
+  access_element(location, now, access, current, bytes, nullptr);
+  for (uint32_t part = 0; part * kWordBytes < bytes; part++)
+    if (parts >> part & 1)
+      std::memset(location.written + part * kWordBytes, 0, std::min(kWordBytes, bytes - part * kWordBytes));
 }
 
 // Adds one lane's access, word by word.  current: the bytes before it.
@@ -293,7 +313,10 @@ void OrderProver::access_word(const ShadowLocation& location, uint32_t offset, u
 // does nothing, in other cases.
 bool OrderProver::access_lines(const WarpContext& warp, BlockClock& block, const Instruction& i, const MemoryAccess& t,
                                Accessor now, LaneAccess access) {
-  if (t.count != kWarpSize || t.kind == AccessKind::Atomic || (t.bytes != 4 && t.bytes != 8 && t.bytes != 16)) return false;
+  const bool may_be_unspecified = t.kind == AccessKind::Write && !block.unspecified[warp.warp].empty();
+  if (may_be_unspecified || t.count != kWarpSize || t.kind == AccessKind::Atomic ||
+      (t.bytes != 4 && t.bytes != 8 && t.bytes != 16))
+    return false;
   uint8_t* const first_address = t.addresses[0];
   if (!is_contiguous(kFullMask, t.addresses, t.bytes)) return false;
   const uint64_t begin = is_shared(warp, first_address) ? static_cast<uint64_t>(first_address - warp.shared)

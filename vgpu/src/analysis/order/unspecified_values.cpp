@@ -86,6 +86,11 @@ const UnspecifiedValues::Origin* UnspecifiedValues::step(const DecodedFunction& 
   const uint32_t unspecified = (lanes_reading(flows, index) & active) | maybe_active;
   const ValueFlow flow = flows.flow(index);
   if (flow == ValueFlow::Shuffle) return maybe_active ? &origin_ : nullptr;
+  if (flow == ValueFlow::Store) {
+    uint32_t address_lanes = 0;
+    flows.for_each_address_read(index, [&](uint32_t offset) { address_lanes |= lanes_of(offset); });
+    return maybe_active || address_lanes & active ? &origin_ : nullptr;
+  }
   if (is_local(flow)) {
     const LocalOperand operand = local_operand(i, flow);
     if (lanes_of(i.a) & active || !is_within(warp, operand, maybe_active)) return &origin_;
@@ -133,18 +138,26 @@ bool UnspecifiedValues::load(const DecodedFunction& function, const Instruction&
   return true;
 }
 
+uint32_t UnspecifiedValues::unspecified_parts(const WarpContext& warp, const RegisterValues& values, uint32_t lane) const {
+  uint32_t parts = 0;
+  if (registers_.empty()) return parts;
+  for (uint32_t k = 0; k < values.count; k++)
+    parts |= (lanes_of(static_cast<uint32_t>(values.parts[k] - warp.frame)) >> lane & 1) << k;
+  return parts;
+}
+
 bool UnspecifiedValues::access_own_memory(const DecodedFunction& function, const WarpContext& warp, const Instruction& i,
                                           const MemoryAccess& access, uint32_t lane) {
   ByteState* const states = own_memory_.find(warp, access.addresses[lane]);
   if (!states) return true;
   bool is_followed = true;
+  const bool is_guard_unspecified = i.guard >= 0 && lanes_of(static_cast<uint32_t>(i.guard)) >> lane & 1;
+  const uint32_t unspecified = is_guard_unspecified ? ~0u : unspecified_parts(warp, access.values, lane);
   for (uint32_t begin = 0, part = 0; begin < access.bytes; begin += kRegisterBytes, part++) {
     const uint32_t bytes = std::min(kRegisterBytes, access.bytes - begin);
     ByteState* const first = states + begin;
     if (access.kind != AccessKind::Read) {
-      uint32_t lanes = i.guard < 0 ? 0 : lanes_of(static_cast<uint32_t>(i.guard));
-      if (part < access.values.count) lanes |= lanes_of(static_cast<uint32_t>(access.values.parts[part] - warp.frame));
-      std::fill_n(first, bytes, lanes >> lane & 1 ? ByteState::Unspecified : ByteState::Written);
+      std::fill_n(first, bytes, unspecified >> part & 1 ? ByteState::Unspecified : ByteState::Written);
     } else if (std::find(first, first + bytes, ByteState::Unwritten) != first + bytes) {
       is_followed &= load(function, i, lane, begin, bytes);
     } else if (std::find(first, first + bytes, ByteState::Unspecified) != first + bytes) {

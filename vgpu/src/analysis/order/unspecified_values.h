@@ -1,9 +1,9 @@
 // The registers and the own memory of a warp's lanes that hold unspecified values: those that a shuffle takes from a lane that
 // takes no part, those that a load takes from memory that nothing has written, and what is computed from them.
 //
-// Accepts: an unspecified value that is computed with, exchanged, overwritten and kept in a lane's own memory, but reaches no
-// address, other memory or vote; and that decides a branch, if both paths only compute until the lanes reconverge: what they
-// write is then unspecified, too.
+// Accepts: an unspecified value that is computed with, exchanged, overwritten, and kept in own or shared memory, but reaches no
+// address, global memory, atomic or vote; and that decides a branch, if both paths only compute until the lanes reconverge: what
+// they write is then unspecified, too.  Shared memory to which it is stored counts as not written (OrderProver::store_unspecified).
 // Sound: each instruction's reads and writes are known (core/register_flow.h), so a register that is not among these has the same
 // value whatever the unspecified values are; then so have all addresses, stored values and branches.
 // Example: a reduction by shuffles in a block of 8 threads.  Lane 7 adds what lane 11 would have; only lane 0 stores its sum.
@@ -38,6 +38,9 @@ class UnspecifiedValues {
   // Adds a lane's access to its own memory.  Returns false if an unspecified value gets where it cannot be followed.
   bool access_own_memory(const DecodedFunction& function, const WarpContext& warp, const Instruction& i,
                          const MemoryAccess& access, uint32_t lane);
+  // Returns which of the registers that a lane stores are unspecified: bit k for values.parts[k].
+  uint32_t unspecified_parts(const WarpContext& warp, const RegisterValues& values, uint32_t lane) const;
+  const Origin& origin() const { return origin_; }
   LaneMemory& own_memory() { return own_memory_; }
 
  private:
