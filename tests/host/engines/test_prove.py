@@ -194,7 +194,7 @@ def test_differing_runs_of_proved_kernels_had_other_host_values() -> None:
     for content, is_accepted in ((described, True), (describe(report, ["serial"]), False)):
         line = (journal.dump(make_record("differs", device="vgpu-sm70", proof=content)) + "\n").encode()
         for read in (parse, read_line):
-            with nullcontext() if is_accepted else pytest.raises(ValueError, match="all is proved"):
+            with nullcontext() if is_accepted else pytest.raises(ValueError, match="all kernels are proved"):
                 read(line)
 
 

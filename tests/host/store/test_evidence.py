@@ -235,10 +235,10 @@ def test_all_files_or_none_are_written(store: EvidenceStore, record_line: Line) 
     [
         ({"device": {"kind": "cpu", "model": "cpu2"}}, "not the key of a device of kind cpu"),
         ({"device": {"kind": "cpu", "model": "cpu", "clock": 3}}, "device.clock"),
-        ({"runs": 0}, "not all runs are"),
-        ({"differed": 3}, "not all runs are"),
+        ({"runs": 0}, "equal, but runs differed or are missing"),
+        ({"differed": 3}, "equal, but runs differed or are missing"),
         ({"runs": 99}, "more runs than"),
-        ({"observation": "differs", "differed": 0}, "no run does"),
+        ({"observation": "differs", "differed": 0}, "differs, but no run differed"),
         ({"observation": "crashed", "error": None}, "no error either"),
         ({"median_seconds": -1.0}, "median_seconds"),
         ({"started": "9999-99-99T99:99:99Z"}, "not a possible time"),
