@@ -45,10 +45,19 @@ def main(argv=None):
         return _report_error(3, "a defect of tfdet: please report it")
 
 
+def _chosen_axes(arguments):
+    """Return {detail: number} for what the records must say: a number other than the default."""
+    axes = {virtual_gpu.PLACEMENT: arguments.placement, virtual_gpu.MULTIPROCESSORS: arguments.multiprocessors}
+    if arguments.multiprocessors == virtual_gpu.DEFAULT_MULTIPROCESSORS:
+        del axes[virtual_gpu.MULTIPROCESSORS]
+    return {detail: number for detail, number in axes.items() if number is not None}
+
+
 def _checked(arguments):
     device = devices.by_cli_name(arguments.device)
     try:
-        device.choose(devices.DeviceChoices(tuple(arguments.schedule), arguments.cpu_fallbacks, arguments.code))
+        device.choose(devices.DeviceChoices(
+            tuple(arguments.schedule), arguments.cpu_fallbacks, arguments.code, _chosen_axes(arguments)))
     except ValueError as error:
         return _report_error(2, str(error))
     device.initialize()
@@ -183,6 +192,11 @@ def _parse(argv):
                         help="run under this schedule of the vgpu, after the reference; may be repeated")
     parser.add_argument("--code", choices=virtual_gpu.CODES,
                         help="what the vgpu runs where a build has both PTX and machine code (default: its own)")
+    parser.add_argument("--multiprocessors", type=int,
+                        help="number of multiprocessors of the vgpu (default: {})".format(
+                            virtual_gpu.DEFAULT_MULTIPROCESSORS))
+    parser.add_argument("--placement", type=int, metavar="SEED",
+                        help="let this seed choose the addresses of the vgpu's allocations (default: consecutive ones)")
     parser.add_argument("--cpu-fallbacks", action="store_true",
                         help="compute calls of vendor libraries on the CPU on the vgpu; the records are no evidence")
     parser.add_argument("--resume-from-any-machine", action="store_true",

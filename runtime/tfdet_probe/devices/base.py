@@ -16,9 +16,10 @@ class ContentionError(Exception):
 
 # What a caller may ask of a kind of device.  schedules: one for each run, in turn; none: the device's own.
 # cpu_fallbacks: compute calls of vendor libraries on the CPU; the records are then no evidence.  code: of
-# virtual_gpu.CODES, where a container has both; None: the device's default.
-DeviceChoices = collections.namedtuple("DeviceChoices", "schedules cpu_fallbacks code")
-NO_CHOICES = DeviceChoices((), False, None)
+# virtual_gpu.CODES, where a container has both; None: the device's default.  axes: {a detail of
+# virtual_gpu.AXIS_VARIABLES: its number}, without those that keep their defaults.
+DeviceChoices = collections.namedtuple("DeviceChoices", "schedules cpu_fallbacks code axes")
+NO_CHOICES = DeviceChoices((), False, None, {})
 
 
 class Device(object):
@@ -53,8 +54,9 @@ class Device(object):
             ValueError: this kind has no such choice.
         """
         if choices != NO_CHOICES:
-            raise ValueError("the device {} has no schedules, no CPU fallbacks and no choice of code".format(
-                self.cli_name))
+            raise ValueError(
+                "the device {} has no schedules, no CPU fallbacks, and no choice of code, placement or size".format(
+                    self.cli_name))
 
     def initialize(self):
         # type: () -> None

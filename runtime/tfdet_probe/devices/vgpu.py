@@ -49,11 +49,13 @@ class Vgpu(Device):
         """Restart the process with the virtual GPU's libraries first in LD_LIBRARY_PATH, which the loader reads once.
 
         Whatever the caller has set, a record says all that changes its bits: there are no CPU fallbacks, since a call
-        of a vendor library is not supported here, and the choice of code is the default, unless choose() asks for
-        something else; placement and number of multiprocessors are the default.
+        of a vendor library is not supported here, and the choices of code, placement and number of multiprocessors are
+        the defaults, unless choose() asks for something else.
         """
-        for name in (CPU_FALLBACKS, CODE) + AXIS_VARIABLES:
+        for name in [CPU_FALLBACKS, CODE] + list(AXIS_VARIABLES.values()):
             os.environ.pop(name, None)
+        for detail, number in self._choices.axes.items():
+            os.environ[AXIS_VARIABLES[detail]] = str(number)
         if self._choices.cpu_fallbacks:
             os.environ[CPU_FALLBACKS] = "all"
         if self._choices.code:
@@ -97,10 +99,12 @@ class Vgpu(Device):
             content["cpu_fallbacks"] = list(fallback_calls)[:_MAX_CALLS]
         if self._choices.code:
             content[CHOSEN_CODE] = self._choices.code
+        content.update(self._choices.axes)
         return dict(content, code=codes) if codes else content
 
     def is_chosen(self, details):
-        return details.get(CHOSEN_CODE) == self._choices.code
+        axes = {detail: details[detail] for detail in AXIS_VARIABLES if detail in details}
+        return details.get(CHOSEN_CODE) == self._choices.code and axes == self._choices.axes
 
     def __init__(self):
         self._choices = NO_CHOICES

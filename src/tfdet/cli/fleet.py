@@ -23,6 +23,8 @@ from tfdet.cli.options import (
     Engine,
     Json,
     MemoryLimit,
+    Multiprocessors,
+    Placement,
     Processes,
     Prove,
     RecordsFile,
@@ -58,7 +60,7 @@ _NOT_FOR_MANIFESTS = ("cluster", "folder", "resume", "engine", "container_runtim
 _MANIFESTS_ONLY = ("registry", "volume_claim", "queue")
 _NEW_FLEET_ONLY = ("cluster", "device", "gpu", "source", "solution", "engine", "container_runtime", "task_minutes",
                    "max_parallel", "sbatch_option", "build_environments", "repeats", "processes", "memory",
-                   "prove", "code")  # fmt: skip
+                   "prove", "code", "multiprocessors", "placement")  # fmt: skip
 
 
 def run(
@@ -107,6 +109,8 @@ def run(
     memory: MemoryLimit = RUN_DEFAULTS.mebibytes,
     prove: Prove = False,
     code: Code = None,
+    multiprocessors: Multiprocessors = None,
+    placement: Placement = None,
     poll_interval: Annotated[
         float | None, typer.Option(min=0.1, help="poll interval in seconds; default: local 0.5, slurm 10")
     ] = None,
@@ -156,11 +160,11 @@ def run(
         fleet.cancel(False)
     else:
         _reject_empty_values({"gpu": [gpu], "solution": solution or []})
-        require_virtual_gpu(device, prove, code)
+        require_virtual_gpu(device, prove, code=code, multiprocessors=multiprocessors, placement=placement)
         repeats, processes = choose_counts(context, prove, repeats, processes)
         options = FleetOptions(device=device, solutions=solution or [], repeats=repeats, processes=processes,
-                               memory=memory, proves=prove, code=code, engine=container_runtime or engine,
-                               gpu=gpu)  # fmt: skip
+                               memory=memory, proves=prove, code=code, multiprocessors=multiprocessors,
+                               placement=placement, engine=container_runtime or engine, gpu=gpu)  # fmt: skip
         tasks = _plan_tasks(env or [], source or [], options, 60 * task_minutes)
         if print_manifests:
             from tfdet.fleet.kubernetes import manifests

@@ -11,6 +11,7 @@ import typer
 
 from tfdet.base.errors import UsageError
 from tfdet.base.paths import find_project
+from tfdet_common import virtual_gpu
 from tfdet_common.defaults import MAX_COUNT
 
 
@@ -97,16 +98,36 @@ Code = Annotated[
         help="with --device vgpu: the code that runs where a build has both PTX and machine code; default: ptx"
     ),
 ]
+Multiprocessors = Annotated[
+    int | None,
+    typer.Option(
+        metavar="N", min=1, max=virtual_gpu.MAX_MULTIPROCESSORS,
+        help="with --device vgpu: its number of multiprocessors, such as 108 of an A100; default: "
+        f"{virtual_gpu.DEFAULT_MULTIPROCESSORS}",
+    ),
+]  # fmt: skip
+Placement = Annotated[
+    int | None,
+    typer.Option(
+        metavar="SEED", min=0, max=virtual_gpu.MAX_PLACEMENT,
+        help="with --device vgpu: let SEED choose the addresses of allocations, as CUDA may; default: consecutive ones",
+    ),
+]  # fmt: skip
 Device = Literal["gpu", "cpu", "vgpu"]
 Build = Literal["gpu", "cpu"]
 
 
-def require_virtual_gpu(device: str, prove: bool, code: str | None) -> None:
-    """Raise UsageError if --prove or --code was given for another device than the virtual GPU."""
-    if prove and device != "vgpu":
+def require_virtual_gpu(device: str, prove: bool, **choices: object) -> None:
+    """Raise UsageError if --prove or a choice of the virtual GPU was given for another device.
+
+    choices: {name of the option, without its dashes: its value, None if it was not given}.
+    """
+    if device == "vgpu":
+        return
+    if prove:
         raise UsageError(f"--prove: the device {device} cannot prove anything", "Add --device vgpu.")
-    if code and device != "vgpu":
-        raise UsageError(f"--code: the device {device} has no choice of code", "Add --device vgpu.")
+    if chosen := next((name for name, value in choices.items() if value is not None), None):
+        raise UsageError(f"--{chosen}: the device {device} has no choice of {chosen}", "Add --device vgpu.")
 
 
 def choose_counts(context: typer.Context, prove: bool, repeats: int, processes: int) -> tuple[int, int]:

@@ -19,6 +19,8 @@ from tfdet.cli.options import (
     Environments,
     Json,
     MemoryLimit,
+    Multiprocessors,
+    Placement,
     Processes,
     Prove,
     RecordsFile,
@@ -69,6 +71,8 @@ def run(
     out: RecordsFile = None,
     prove: Prove = False,
     code: Code = None,
+    multiprocessors: Multiprocessors = None,
+    placement: Placement = None,
     table: Annotated[
         bool | None,
         typer.Option(
@@ -84,7 +88,7 @@ def run(
 
     if math.isnan(timeout):  # passes the check of typer's range
         raise UsageError("--timeout nan: not a number of seconds", f"Pass seconds, at most {MAX_TIMEOUT:.0f}.")
-    require_virtual_gpu(device or "gpu", prove, code)
+    require_virtual_gpu(device or "gpu", prove, code=code, multiprocessors=multiprocessors, placement=placement)
     project, matrix = load_project()
     for key in env:
         matrix.environment(key)  # UsageError if there is none of that name
@@ -92,6 +96,7 @@ def run(
     selection = Selection(
         device=device or "gpu", sources=tuple(source or ()), solutions=tuple(solution or ()), cases=tuple(case or ()),
         repeats=repeats, processes=processes, timeout=timeout, memory=memory, proves=prove, code=code,
+        multiprocessors=multiprocessors, placement=placement,
     )  # fmt: skip
     codes = []
     for key in env:

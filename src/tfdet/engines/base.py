@@ -28,7 +28,7 @@ class Selection:
     resume_from_any_machine: do not repeat runs that another machine finished in the same journal.
     proves: the virtual GPU proves for each case that no order of execution gives other bytes.
     code: the code that the virtual GPU runs if a fatbin has PTX and machine code, one of virtual_gpu.CODES; None: its
-    default.
+    default.  multiprocessors: their number on the virtual GPU.  placement: a seed of the addresses of its allocations.
     """
 
     device: str = GPU  # a value of --device
@@ -42,6 +42,8 @@ class Selection:
     resume_from_any_machine: bool = False
     proves: bool = False
     code: str | None = None
+    multiprocessors: int | None = None
+    placement: int | None = None
 
     def probe_arguments(self) -> list[str]:
         """Return the arguments of `python -m tfdet_probe`, except --plan, --suite and --out, which the engine adds."""
@@ -50,6 +52,8 @@ class Selection:
         arguments += ["--resume-from-any-machine"] * self.resume_from_any_machine
         arguments += ["--prove"] * self.proves
         arguments += ["--code", self.code] if self.code else []
+        for name, number in (("--multiprocessors", self.multiprocessors), ("--placement", self.placement)):
+            arguments += [name, str(number)] if number is not None else []
         for source in self.sources:
             arguments += ["--source", source]
         for solution in self.solutions:

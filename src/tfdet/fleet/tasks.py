@@ -24,7 +24,7 @@ class FleetOptions(StrictModel):
 
     repeats: in each process.  timeout (seconds), memory (MiB): limits for one process of one case.  proves: the virtual
     GPU proves that no order of execution gives other bytes.  code: `ptx` or `sass`, which the virtual GPU runs if both
-    are there.
+    are there.  multiprocessors, placement: of the virtual GPU, as in Selection.
     """
 
     device: Text
@@ -35,6 +35,8 @@ class FleetOptions(StrictModel):
     memory: int = RUN_DEFAULTS.mebibytes
     proves: bool = False
     code: Text | None = None
+    multiprocessors: int | None = None
+    placement: int | None = None
     engine: Text | None = Field(default=None, description="absent: the environment's default")
     gpu: Text | None = Field(default=None, description="type of GPU to request, as the cluster names it")
 
@@ -43,7 +45,7 @@ class FleetOptions(StrictModel):
         return Selection(
             device=self.device, sources=tuple(sources), solutions=tuple(self.solutions), repeats=self.repeats,
             processes=self.processes, timeout=self.timeout, memory=self.memory, resume_from_any_machine=True,
-            proves=self.proves, code=self.code,
+            proves=self.proves, code=self.code, multiprocessors=self.multiprocessors, placement=self.placement,
         )  # fmt: skip
 
     @property

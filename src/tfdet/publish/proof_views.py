@@ -9,6 +9,8 @@ from tfdet.audit.demangle import demangle
 from tfdet.store.fast_records import to_summary
 from tfdet.store.records import Proof, Record
 from tfdet.verdicts.infer import EQUAL_VERDICTS, InferredCell, Verdict
+from tfdet.verdicts.proofs import CellProof
+from tfdet_common import virtual_gpu
 from tfdet_common.order_report import KernelLaunches, OrderReport
 
 _MAX_REASONS = 5  # reasons per kernel; --json has all
@@ -84,7 +86,7 @@ def proof_note(cell: InferredCell) -> str:
         return ""
     if cell.verdict is Verdict.SCHEDULE_INDEPENDENT:
         scope = "these inputs" if proof.holds_for == "input" else "every input of these shapes"
-        return f", proved of {_cases_text(proof.cases)} for {scope}"
+        return f", proved of {_cases_text(proof.cases)} for {scope}{_comparison_text(proof)}"
     if proof.contradicted:
         return f", and yet proved: {', '.join(proof.contradicted)}"
     if cell.verdict not in EQUAL_VERDICTS:
@@ -93,6 +95,19 @@ def proof_note(cell: InferredCell) -> str:
     reasons = [f"{reason.replace('_', ' ')} ({times})" for reason, times in proof.reasons.items()]
     reasons += [f"not tried ({untried})"] if untried else []
     return f"; {proof.proved} of {_cases_text(proof.cases)} proved, not: {', '.join(reasons)}"
+
+
+_AXIS_TEXTS = {virtual_gpu.MULTIPROCESSORS: "multiprocessors", virtual_gpu.PLACEMENT: "as the seed of the placement"}
+
+
+def _comparison_text(proof: CellProof) -> str:
+    """Return with which numbers of multiprocessors and placements the bytes are the same, and with which others."""
+    texts = []
+    for name, comparison in proof.compared.items():
+        for what, numbers in (("the same", comparison.same), ("other", comparison.other)):
+            if numbers:
+                texts.append(f"; {what} bytes with {', '.join(map(str, numbers))} {_AXIS_TEXTS[name]}")
+    return "".join(texts)
 
 
 _HEADING = "\nproofs: does any order of execution give other bytes? (docs/explanation/what-a-proof-proves.md)"
@@ -105,8 +120,14 @@ def explain(records: Iterable[Record]) -> Iterator[str]:
         yield _HEADING
     for record in with_proof:
         explanation = explain_proof(record)
-        yield f"  {record.case} under {record.solution} on {record.device.model}: {explanation[0]}"
+        yield f"  {record.case} under {record.solution} on {_device_text(record)}: {explanation[0]}"
         yield from (f"      {line}" for line in explanation[1:])
+
+
+def _device_text(record: Record) -> str:
+    details = record.device.details or {}
+    axes = [f"{details[name]} {text}" for name, text in _AXIS_TEXTS.items() if name in details]
+    return " with ".join([record.device.model, *([" and ".join(axes)] if axes else [])])
 
 
 def explain_proof(record: Record) -> list[str]:

@@ -28,7 +28,17 @@ _ABSENT = (None, UNSET)
 _KNOWN_DETAILS: Mapping[str, Callable[[str], object]] = {  # what the virtual GPU adds
     **dict.fromkeys(("reference", "schedules"), virtual_gpu.is_schedule),
     **dict.fromkeys(("code", virtual_gpu.CHOSEN_CODE), virtual_gpu.CODES.__contains__),
+    # A record of the default has no such detail, so that one machine has one record of it.
+    virtual_gpu.MULTIPROCESSORS: lambda text: (
+        text != str(virtual_gpu.DEFAULT_MULTIPROCESSORS) and 0 < _to_number(text) <= virtual_gpu.MAX_MULTIPROCESSORS
+    ),
+    virtual_gpu.PLACEMENT: lambda text: 0 <= _to_number(text) <= virtual_gpu.MAX_PLACEMENT,
 }
+
+
+def _to_number(text: str) -> int:
+    """Return the number of a text of decimal digits; -1 for any other text."""
+    return int(text) if text.isdecimal() else -1
 
 
 class _Build(NamedTuple):
@@ -201,6 +211,8 @@ def _detail_faults(kind: DeviceKind, model: str, details: Mapping[str, object]) 
         yield f"{model} tells no {', '.join(sorted(missing))}: what ran, and in which orders"
     for name, value in sorted(details.items()):
         texts = [str(text) for text in (value if isinstance(value, list) else [value])]
+        if name in virtual_gpu.AXIS_VARIABLES and not isinstance(value, int):
+            yield f"{model} has no {name} that is no number"
         is_valid = _KNOWN_DETAILS.get(name, _is_detail_text)
         if invalid := next((text for text in texts if not (_is_detail_text(text) and is_valid(text))), None):
             yield f"{model} has no {name} {invalid!r}"

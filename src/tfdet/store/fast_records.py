@@ -20,12 +20,13 @@ from tfdet.base.untrusted import read_lines
 from tfdet.store import records
 from tfdet.store.record_rules import (
     RecordFacts,
-    chosen_code,
     contradictions,
+    device_choices,
     is_plausible_duration,
     is_plausible_time,
 )
 from tfdet.store.records import FILE_OF_RECORDS, MAX_LINE_BYTES, Observation, Record, is_intact, parse
+from tfdet_common import virtual_gpu
 from tfdet_common.variables import CALLER_VARIABLES
 
 _Short = Annotated[str, Meta(max_length=600)]  # without control characters, which `_is_plain` checks
@@ -46,6 +47,21 @@ class DeviceSummary(_Part, frozen=True, gc=False):
     kind: _Key
     model: _Key
     details: dict[_Key, _Short | _Count | Annotated[list[_Short], Meta(max_length=64)]] | UnsetType | None = UNSET
+
+    @property
+    def axes(self) -> tuple[int | None, int | None]:
+        """The number of multiprocessors and the seed of the placement of a virtual GPU; None: the default."""
+        multiprocessors, placement = map((self.details or {}).get, (virtual_gpu.MULTIPROCESSORS, virtual_gpu.PLACEMENT))
+        return _int_or_none(multiprocessors), _int_or_none(placement)
+
+    @property
+    def sources(self) -> str:
+        """The state of a virtual GPU's sources; empty for another device."""
+        return str((self.details or {}).get("sources", ""))
+
+
+def _int_or_none(value: object) -> int | None:
+    return value if isinstance(value, int) else None
 
 
 class ProofReason(_Part, frozen=True, gc=False):
@@ -244,7 +260,7 @@ class FastRecord(RecordSummary, frozen=True, gc=False, kw_only=True, forbid_unkn
         callers = " ".join(f"{name}={variables.get(name, '')}" for name in CALLER_VARIABLES)  # the user may set these
         return (self.machine, stack.engine, self.framework.version, stack.python, stack.numpy, stack.driver or "",
                 stack.image_digest or "", stack.bundle.manifest if stack.bundle else "", callers,
-                chosen_code(self.device.details))  # fmt: skip
+                device_choices(self.device.details))  # fmt: skip
 
     @property
     def sort_key(self) -> tuple[str, ...]:
@@ -400,7 +416,7 @@ def to_summary(proof: records.Proof) -> Proof:
 
 
 def summarize(record: Record) -> RecordSummary:
-    device = DeviceSummary(record.device.kind, record.device.model)
+    device = DeviceSummary(record.device.kind, record.device.model, record.device.details)
     proof = to_summary(record.proof) if record.proof else None
     return RecordSummary(
         record.environment, device, record.source, record.case, record.machine, record.solution, record.case_hash,

@@ -15,7 +15,7 @@ from typing import NamedTuple
 from tfdet.matrix.devices import is_model
 from tfdet_common.defaults import MAX_COUNT
 from tfdet_common.journal import MAX_DIGESTS
-from tfdet_common.virtual_gpu import CHOSEN_CODE
+from tfdet_common.virtual_gpu import AXIS_VARIABLES, CHOSEN_CODE
 
 MIN_DATE = date(2019, 2, 26)  # release of TensorFlow 1.13.1, the oldest of the matrix (its page on PyPI)
 TENTH_OF_A_MICROSECOND, YEAR = 1e-7, 366 * 86400.0
@@ -137,10 +137,13 @@ def _is_plausible_date(text: str) -> bool:
     return MIN_DATE <= day <= datetime.now(UTC).date() + timedelta(days=1)
 
 
-def chosen_code(details: object) -> str:
-    """Return the code that the caller chose to run, from a record's device details; empty for the default.
+def device_choices(details: object) -> str:
+    """Return what the caller chose on the virtual GPU, from a record's device details; empty for the defaults.
 
-    Records of a chosen code are kept beside those of the default.
+    Records of other choices are kept beside those of the defaults.
     """
-    code = details.get(CHOSEN_CODE) if isinstance(details, Mapping) else None
-    return code if isinstance(code, str) else ""
+    if not isinstance(details, Mapping):
+        return ""
+    code = details.get(CHOSEN_CODE)
+    axes = [f"{name}={number}" for name in AXIS_VARIABLES if (number := details.get(name)) is not None]
+    return " ".join([code if isinstance(code, str) else "", *axes]).rstrip()

@@ -16,8 +16,8 @@ from tfdet.base.untrusted import read_lines
 from tfdet.matrix.field_types import StrictModel, format_validation_error
 from tfdet.store.record_rules import (
     RecordFacts,
-    chosen_code,
     contradictions,
+    device_choices,
     is_plausible_duration,
     is_plausible_time,
 )
@@ -299,7 +299,7 @@ class Record(StrictModel):
         # Variables that the user may set, such as TF_ENABLE_ONEDNN_OPTS.
         callers = " ".join(f"{name}={self.determinism_environment.get(name, '')}" for name in CALLER_VARIABLES)
         return (self.machine, stack.engine, self.framework.version, stack.python, stack.numpy, stack.driver or "",
-                stack.image_digest or "", bundle_manifest, callers, chosen_code(self.device.details))  # fmt: skip
+                stack.image_digest or "", bundle_manifest, callers, device_choices(self.device.details))  # fmt: skip
 
     def line(self) -> str:
         """Return the line as the probe wrote it, over whose bytes the checksum was computed."""

@@ -15,10 +15,10 @@ from sys import intern
 from typing import NamedTuple, get_args
 
 from tfdet.matrix.models import NONE
-from tfdet.store.fast_records import Proof, RecordSummary
+from tfdet.store.fast_records import RecordSummary
 from tfdet.store.records import Observation
 from tfdet.verdicts.agreement import Agreement, CaseResult, count_agreeing, find_agreements
-from tfdet.verdicts.proofs import CaseProof, CellProof, gather
+from tfdet.verdicts.proofs import DEFAULT_AXES, Axes, CaseProof, CellProof, TriedProof, gather
 from tfdet.verdicts.variants import EAGER, FIRST_DTYPE_LABEL, variants_of
 
 MIN_RUNS = 20  # equal runs; after fewer, the chance that the next run differs can be more than 14 %
@@ -155,7 +155,7 @@ _MACHINE, _SIGNER = 1, 2  # indices into a _Place
 class _Case:
     """All current records of one case under one solution, of one machine and signer.  There may be a million."""
 
-    __slots__ = ("differed", "digests", "observed", "proofs", "runs", "seconds")
+    __slots__ = ("differed", "differed_with", "digests", "observed", "proofs", "runs", "seconds")
 
     def __init__(self) -> None:
         self.observed = 0  # a bit for each observation that occurred
@@ -163,14 +163,20 @@ class _Case:
         self.differed = 0
         self.seconds: float | list[float] | None = None
         self.digests: tuple[str, ...] = ()  # of signed records
-        self.proofs: tuple[Proof, ...] = ()
+        self.proofs: tuple[TriedProof, ...] = ()
+        self.differed_with: frozenset[Axes] = frozenset()
 
     def add(self, record: RecordSummary) -> None:
+        axes = Axes(*record.device.axes)
         self.observed |= _BIT[record.observation]
         self.runs += record.runs
         self.differed += record.differed
+        if _BIT[record.observation] & _DIFFERS:
+            self.differed_with |= {axes}
         if record.proof:
-            self.proofs += (record.proof,)
+            self.proofs += (TriedProof(record.proof, axes, tuple(map(intern, record.digests)), record.device.sources),)
+        if axes != DEFAULT_AXES:
+            return  # another device takes another time
         if self.seconds is None:
             self.seconds = record.seconds
         elif record.seconds is not None:
@@ -331,7 +337,8 @@ def _proof(ran: _Cases) -> CellProof | None:
     return gather(
         {
             name: CaseProof(
-                tuple(proof for case in group for proof in case.proofs), any(case.observed & _DIFFERS for case in group)
+                tuple(tried for case in group for tried in case.proofs),
+                frozenset[Axes]().union(*(case.differed_with for case in group)),
             )
             for name, group in by_name.items()
         }

@@ -207,7 +207,9 @@ def test_more_kernels_than_a_record_holds_end_the_proof() -> None:
     assert (to_summary(described).is_proved, to_summary(described).reasons) == (False, {"left_out"})
 
 
-@pytest.mark.parametrize("words", [["--prove"], ["--code", "sass"]], ids=" ".join)
-def test_only_the_virtual_gpu_proves_and_has_a_choice_of_code(words: list[str]) -> None:
+@pytest.mark.parametrize(
+    "words", [["--prove"], ["--code", "sass"], ["--multiprocessors", "108"], ["--placement", "0"]], ids=" ".join
+)
+def test_only_the_virtual_gpu_proves_and_has_choices(words: list[str]) -> None:
     done = subprocess.run([sys.executable, "-m", "tfdet", "run", "tf2.0", "--device", "cpu", *words])
     assert done.returncode == ExitCode.USAGE

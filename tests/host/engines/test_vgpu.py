@@ -134,20 +134,23 @@ def test_records_are_refused_with_cpu_fallbacks(tmp_path: Path, monkeypatch: pyt
 
 def test_device_options_of_the_caller_are_set_and_recorded(vgpu_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LD_LIBRARY_PATH", str(vgpu_folder))
-    for name in ("VGPU_CODE", "VGPU_CPU_FALLBACKS"):
+    for name in ("VGPU_CODE", "VGPU_CPU_FALLBACKS", "VGPU_MULTIPROCESSORS", "VGPU_PLACEMENT"):
         monkeypatch.setenv(name, "")
     device = Vgpu()
-    device.choose(DeviceChoices(("random:4", "lanes"), True, "sass"))
+    device.choose(DeviceChoices(("random:4", "lanes"), True, "sass", {"multiprocessors": 108}))
     device.initialize()
     assert (os.environ["VGPU_CODE"], os.environ["VGPU_CPU_FALLBACKS"]) == ("sass", "all")
+    assert os.environ["VGPU_MULTIPROCESSORS"] == "108" and "VGPU_PLACEMENT" not in os.environ
     assert [device._schedule(number) for number in range(4)] == ["serial", "random:4", "lanes", "random:4"]
     details = device.details(["lanes"], ["sass"], ["cublasSgemm_v2"])
     assert (details["chosen_code"], details["cpu_fallbacks"]) == ("sass", ["cublasSgemm_v2"])
+    assert details["multiprocessors"] == 108 and "placement" not in details
     assert device.is_chosen(details) and not device.is_chosen({}) and Vgpu().is_chosen({})
+    assert not device.is_chosen({**details, "multiprocessors": 80})
     with pytest.raises(ValueError, match="schedule 'random' not found"):
-        device.choose(DeviceChoices(("random",), False, None))
+        device.choose(DeviceChoices(("random",), False, None, {}))
     with pytest.raises(ValueError, match="the device cpu has no schedules"):
-        Cpu().choose(DeviceChoices((), False, "ptx"))
+        Cpu().choose(DeviceChoices((), False, "ptx", {}))
 
 
 def test_without_a_compiler_the_error_says_what_to_install(checkout: Project, tmp_path: Path) -> None:

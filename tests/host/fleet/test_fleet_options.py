@@ -69,6 +69,8 @@ def test_valid_names_are_written_to_the_manifests(given: dict[str, Any]) -> None
         (["--resume", "--prove"], "--prove"),
         (["--prove"], "--prove"),
         (["--code", "sass"], "--code"),
+        (["--multiprocessors", "108"], "--multiprocessors"),
+        (["--resume", "--placement", "1"], "--placement"),
         (["--gpu", ""], "--gpu"),
         (["--solution", ""], "--solution"),
     ],
@@ -83,9 +85,12 @@ def test_an_option_without_effect_is_refused(checkout: Project, words: list[str]
 
 def test_prove_is_passed_to_each_task(checkout: Project) -> None:
     words = ["tf2.0", "--device", "vgpu", "--source", "bincount", "--prove", "--code", "ptx"]
+    words += ["--multiprocessors", "108", "--placement", "7"]
     done = run_tfdet(checkout, "fleet", "run", *words, "--print-manifests", "kubernetes", "--repeats", "3")
     assert done.returncode == 0, done.stderr
     (tasks,) = (item["data"] for item in json.loads(done.stdout)["items"] if item["kind"] == "ConfigMap")
     requested = next(iter(tasks.values())).split()
-    assert "--prove" in requested and requested[requested.index("--code") + 1] == "ptx"
+    assert "--prove" in requested
+    chosen = [requested[requested.index(name) + 1] for name in ("--code", "--multiprocessors", "--placement")]
+    assert chosen == ["ptx", "108", "7"]
     assert [requested[requested.index(name) + 1] for name in ("--repeats", "--processes")] == ["3", "1"]

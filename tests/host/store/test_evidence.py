@@ -162,17 +162,25 @@ def test_a_run_with_a_proof_stands_beside_the_runs_without(store: EvidenceStore,
     assert sorted(lines(store)) == sorted([plain, newer])
 
 
-def test_records_of_chosen_code_stand_beside_those_of_the_default(store: EvidenceStore, record_line: Line) -> None:
-    """Machine code and PTX of the same kernels do not replace each other."""
+CHOICES: list[dict[str, Any]] = [
+    {"code": ["sass"], "chosen_code": "sass"}, {"multiprocessors": 108}, {"placement": 1}
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("choice", CHOICES, ids=lambda choice: list(choice)[-1])
+def test_records_of_a_choice_stand_beside_those_of_the_default(
+    store: EvidenceStore, record_line: Line, choice: dict[str, Any]
+) -> None:
+    """Records of machine code and PTX, or of devices of two sizes, do not replace each other."""
     details = {"reference": "serial", "schedules": [], "sources": "0" * 12, "code": ["ptx"]}
     vgpu = {"device": {**device_of("vgpu-sm80"), "details": details}, "ran_on": ["GPU:0"]}
-    chosen = {**vgpu["device"], "details": {**details, "code": ["sass"], "chosen_code": "sass"}}
-    default, sass = record_line(**vgpu), record_line(device=chosen, ran_on=["GPU:0"], started="2026-02-01T00:00:00Z")
-    for record in (default, sass):
+    device = {**vgpu["device"], "details": {**details, **choice}}
+    default, chosen = record_line(**vgpu), record_line(device=device, ran_on=["GPU:0"], started="2026-02-01T00:00:00Z")
+    for record in (default, chosen):
         assert store.ingest([parse(record)]).ingested == 1
     newer = record_line(**vgpu, started="2026-03-01T00:00:00Z")
     assert store.ingest([parse(newer)]).replaced == 1
-    assert sorted(lines(store)) == sorted([sass, newer])
+    assert sorted(lines(store)) == sorted([chosen, newer])
 
 
 @pytest.mark.parametrize("proved", [True, False])

@@ -87,6 +87,71 @@ def test_a_proof_never_outweighs_a_difference() -> None:
     assert (other.verdict, other.proof.contradicted) == (Verdict.NONDETERMINISTIC, ())
 
 
+def on_devices(*runs: tuple[dict[str, Any], str, Proof], observation: str = "equal") -> InferredCell:
+    """Infer a cell of one case from (device details, digest, proof) rows."""
+    evidence = EvidenceIndex({"s": {"now"}})
+    for details, digest, record_proof in runs:
+        device = DeviceSummary("vgpu", "vgpu-sm70", {"sources": "1", **details})
+        differs = observation if record_proof is runs[-1][2] else "equal"
+        evidence.add(
+            RecordSummary("e", device, "s", "a", "m", "none", "now", differs,  # type: ignore[arg-type]
+                          10, 10 * (differs == "differs"), 0.5, [digest], record_proof)
+        )  # fmt: skip
+    return evidence.cell(CellKey("e", "vgpu-sm70", "s", "none"))
+
+
+A100 = {"multiprocessors": 108}
+
+
+@pytest.mark.parametrize(
+    ("details", "digest", "axes", "comparison"),
+    [
+        (A100, "x", ("schedule", "device-size"), {"multiprocessors": {"same": [108], "other": []}}),
+        (A100, "y", ("schedule",), {"multiprocessors": {"same": [], "other": [108]}}),
+        ({**A100, "sources": "2"}, "x", ("schedule", "device-size"), {"multiprocessors": {"same": [108], "other": []}}),
+        ({**A100, "sources": "2"}, "y", ("schedule",), {"multiprocessors": {"same": [], "other": []}}),
+        ({"placement": 1}, "x", ("schedule", "placement"), {"placement": {"same": [1], "other": []}}),
+        ({"placement": 1}, "y", ("schedule",), {"placement": {"same": [], "other": [1]}}),
+        ({**A100, "placement": 1}, "x", ("schedule",), {}),  # two differences at once tell nothing of one
+    ],
+)
+def test_a_cell_names_the_axes_that_were_compared(
+    details: dict[str, Any], digest: str, axes: tuple[str, ...], comparison: dict[str, Any]
+) -> None:
+    cell = on_devices(({}, "x", proof(PROVED)), (details, digest, proof(PROVED)))
+    assert cell.proof
+    assert cell.verdict is Verdict.SCHEDULE_INDEPENDENT
+    assert (cell.proof.axes, cell.proof.as_json()["compared"]) == (axes, comparison)
+
+
+def test_an_axis_is_named_only_if_all_cases_were_compared() -> None:
+    evidence = EvidenceIndex({"s": {"now"}})
+    for case, details in (("a", {}), ("a", A100), ("b", {})):
+        device = DeviceSummary("vgpu", "vgpu-sm70", {"sources": "1", **details})
+        evidence.add(
+            RecordSummary("e", device, "s", case, "m", "none", "now", "equal", 10, 0, 0.5, ["x"], proof(PROVED))
+        )
+    cell = evidence.cell(CellKey("e", "vgpu-sm70", "s", "none"))
+    assert cell.proof
+    assert cell.proof.axes == ("schedule",)
+    assert cell.proof.as_json()["compared"] == {"multiprocessors": {"same": [], "other": []}}
+
+
+def test_a_case_needs_a_proof_on_each_device_on_which_one_was_tried() -> None:
+    cell = on_devices(({}, "x", proof(PROVED)), (A100, "x", proof(OPEN)))
+    assert cell.proof
+    assert (cell.verdict, cell.proof.proved, cell.proof.reasons) == (Verdict.NOT_SHOWN, 0, {"rounding": 1})
+
+
+def test_a_difference_on_another_device_contradicts_no_proof() -> None:
+    cell = on_devices(({}, "x", proof(PROVED)), (A100, "x", proof(OPEN)), observation="differs")
+    assert cell.proof
+    assert (cell.verdict, cell.proof.contradicted) == (Verdict.NONDETERMINISTIC, ())
+    same = on_devices((A100, "x", proof(PROVED)), (A100, "x", proof(OPEN)), observation="differs")
+    assert same.proof
+    assert same.proof.contradicted == ("a",)
+
+
 def test_a_verdict_holds_for_what_all_of_its_proofs_hold_for() -> None:
     complete = proof(PROVED, axes="schedule placement", holds_for="shape")
     cell = infer(("a", "equal", complete), ("b", "equal", proof(PROVED)))
