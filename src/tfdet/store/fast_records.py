@@ -26,7 +26,6 @@ from tfdet.store.record_rules import (
     is_plausible_time,
 )
 from tfdet.store.records import FILE_OF_RECORDS, MAX_LINE_BYTES, Observation, Record, is_intact, parse
-from tfdet_common import virtual_gpu
 from tfdet_common.variables import CALLER_VARIABLES
 
 _Short = Annotated[str, Meta(max_length=600)]  # without control characters, which `_is_plain` checks
@@ -41,6 +40,19 @@ class _Part(msgspec.Struct, frozen=True, gc=False, forbid_unknown_fields=True):
     """An object of a record, without unknown fields.  A field with the value UNSET is absent, which is not null."""
 
 
+class Axes(NamedTuple):
+    """The number of multiprocessors and the seed of the placement of a virtual GPU; None: the default.
+
+    The fields have the names of the details (virtual_gpu.AXIS_VARIABLES).
+    """
+
+    multiprocessors: int | None = None
+    placement: int | None = None
+
+
+DEFAULT_AXES = Axes()
+
+
 class DeviceSummary(_Part, frozen=True, gc=False):
     """A record's device."""
 
@@ -49,10 +61,12 @@ class DeviceSummary(_Part, frozen=True, gc=False):
     details: dict[_Key, _Short | _Count | Annotated[list[_Short], Meta(max_length=64)]] | UnsetType | None = UNSET
 
     @property
-    def axes(self) -> tuple[int | None, int | None]:
-        """The number of multiprocessors and the seed of the placement of a virtual GPU; None: the default."""
-        multiprocessors, placement = map((self.details or {}).get, (virtual_gpu.MULTIPROCESSORS, virtual_gpu.PLACEMENT))
-        return _int_or_none(multiprocessors), _int_or_none(placement)
+    def axes(self) -> Axes:
+        """What the caller chose of a virtual GPU."""
+        if not self.details:
+            return DEFAULT_AXES
+        multiprocessors, placement = map(self.details.get, Axes._fields)
+        return Axes(_int_or_none(multiprocessors), _int_or_none(placement))
 
     @property
     def sources(self) -> str:

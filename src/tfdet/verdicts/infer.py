@@ -15,10 +15,10 @@ from sys import intern
 from typing import NamedTuple, get_args
 
 from tfdet.matrix.models import NONE
-from tfdet.store.fast_records import RecordSummary
+from tfdet.store.fast_records import DEFAULT_AXES, Axes, RecordSummary
 from tfdet.store.records import Observation
 from tfdet.verdicts.agreement import Agreement, CaseResult, count_agreeing, find_agreements
-from tfdet.verdicts.proofs import DEFAULT_AXES, Axes, CaseProof, CellProof, TriedProof, gather
+from tfdet.verdicts.proofs import CaseProof, CellProof, TriedProof, gather
 from tfdet.verdicts.variants import EAGER, FIRST_DTYPE_LABEL, variants_of
 
 MIN_RUNS = 20  # equal runs; after fewer, the chance that the next run differs can be more than 14 %
@@ -167,7 +167,7 @@ class _Case:
         self.differed_with: frozenset[Axes] = frozenset()
 
     def add(self, record: RecordSummary) -> None:
-        axes = Axes(*record.device.axes)
+        axes = record.device.axes
         self.observed |= _BIT[record.observation]
         self.runs += record.runs
         self.differed += record.differed

@@ -6,21 +6,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from tfdet.store.fast_records import Proof
+from tfdet.store.fast_records import DEFAULT_AXES, Axes, Proof
 from tfdet_common import virtual_gpu
 
 # {a field of Axes: its name in a cell}
 _AXES = {virtual_gpu.MULTIPROCESSORS: "device-size", virtual_gpu.PLACEMENT: "placement"}
-
-
-class Axes(NamedTuple):
-    """The number of multiprocessors and the seed of the placement of a run; None: the default."""
-
-    multiprocessors: int | None = None
-    placement: int | None = None
-
-
-DEFAULT_AXES = Axes()
 
 
 class TriedProof(NamedTuple):
@@ -128,7 +118,8 @@ def gather(cases: dict[str, CaseProof]) -> CellProof | None:
     axes, holds_for = _scope(tried_proof.proof for group in proved.values() for tried_proof in group)
     contradicted = tuple(sorted(name for name, case in tried.items() if case.is_contradicted))
     compared = dict(_compare(list(proved.values())))
-    axes += tuple(_AXES[name] for name, values in compared.items() if values.same and not values.other)
+    same = [_AXES[name] for name, values in compared.items() if values.same and not values.other]
+    axes += tuple(axis for axis in same if axis not in axes)
     return CellProof(
         len(cases), len(proved), len(tried), axes, holds_for, reasons, contradicted, frozenset(proved), compared
     )

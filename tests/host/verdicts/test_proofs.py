@@ -160,6 +160,9 @@ def test_a_verdict_holds_for_what_all_of_its_proofs_hold_for() -> None:
     single = infer(("a", "equal", complete)).proof
     assert single
     assert (single.axes, single.holds_for) == (("schedule", "placement"), "shape")
+    compared = on_devices(({}, "x", complete), ({"placement": 1}, "x", complete)).proof
+    assert compared
+    assert compared.axes == single.axes
 
 
 def _contradictions(checkout: Project, cells: dict[CellKey, InferredCell]) -> list[str]:
