@@ -21,6 +21,7 @@ from typing import Any
 
 from tfdet.base.paths import find_project
 from tfdet.matrix.load import Matrix, load_matrix
+from tfdet.matrix.plan import impossibility
 from tfdet.matrix.ranges import leading_version
 from tfdet.store.cases import Cases, current_cases
 from tfdet_common import journal
@@ -71,13 +72,18 @@ def records(matrix: Matrix, cases: Cases, key: str, count: int) -> Iterator[dict
         for name, solution in matrix.solutions.items()
         if solution.apply and solution.framework in own_frameworks
     }
-    sources = {name for name, source in matrix.sources.items() if source.framework in own_frameworks}
+    sources = {name: source for name, source in matrix.sources.items() if source.framework in own_frameworks}
     keys = [(source, case, mode, code) for (source, code), cases_of_hash in cases.by_hash.items() if source in sources
             for case, mode in cases_of_hash or ()]  # fmt: skip
     current: dict[tuple[str, str], tuple[str, str]] = {}
     for source, case, mode, code in keys:
         current.setdefault((source, case), (mode, code))
-    cells = [(*place, solution) for place in sorted(current) for solution in sorted(solutions)][:MAX_CELLS]
+    cells = [
+        (*place, solution)
+        for place in sorted(current)
+        for solution in sorted(solutions)
+        if not impossibility(sources[place[0]], environment, "cpu", solution, matrix.solutions[solution])
+    ][:MAX_CELLS]
     machines = sorted(short_hash(str(number)) for number in range(-(-count // len(cells))))
     for number, ((source, case, solution), machine) in enumerate(itertools.product(cells, machines)):
         if number == count:
