@@ -18,13 +18,7 @@ from msgspec import UNSET, Meta, UnsetType
 from tfdet.base.errors import DataError
 from tfdet.base.untrusted import read_lines
 from tfdet.store import records
-from tfdet.store.record_rules import (
-    RecordFacts,
-    contradictions,
-    device_choices,
-    is_plausible_duration,
-    is_plausible_time,
-)
+from tfdet.store.record_rules import RecordFacts, check_times, contradictions, device_choices
 from tfdet.store.records import FILE_OF_RECORDS, MAX_LINE_BYTES, Observation, Record, is_intact, parse
 from tfdet_common.variables import CALLER_VARIABLES
 
@@ -400,8 +394,9 @@ def _is_possible(record: FastRecord) -> bool:
     is_proof_possible = not proof or (
         record.runs > 0 and proof.is_possible and not (record.differed and proof.is_proved)
     )
-    has_plausible_times = is_plausible_time(record.started) and is_plausible_duration(record.seconds)
-    return is_consistent and is_proof_possible and not contradictions(facts) and has_plausible_times
+    times = check_times(record.started, record.duration_seconds, record.seconds, record.repeats)
+    has_possible_times = not any(is_broken for _, is_broken in times)
+    return is_consistent and is_proof_possible and not contradictions(facts) and has_possible_times
 
 
 def to_record_line(record: Record) -> RecordLine:

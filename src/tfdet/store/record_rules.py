@@ -18,7 +18,7 @@ from tfdet_common.journal import MAX_DIGESTS
 from tfdet_common.virtual_gpu import AXIS_VARIABLES, CHOSEN_CODE
 
 MIN_DATE = date(2019, 2, 26)  # release of TensorFlow 1.13.1, the oldest of the matrix (its page on PyPI)
-TENTH_OF_A_MICROSECOND, YEAR = 1e-7, 366 * 86400.0
+TENTH_OF_A_MICROSECOND, MILLISECOND, DAY, YEAR = 1e-7, 1e-3, 86400.0, 366 * 86400.0
 _UTC_TIMESTAMP = re.compile(r"(\d{4}-\d\d-\d\d)T([01]\d|2[0-3]):[0-5]\d:[0-5]\dZ")
 
 
@@ -114,12 +114,39 @@ def _check_device(facts: RecordFacts) -> _Rule:
     yield f"{facts.model} is not the key of a device of kind {facts.kind}", not is_model(facts.model, facts.kind)
 
 
-def is_plausible_duration(seconds: float | None) -> bool:
-    """Return whether a median time is None, 0, or from 0.1 microseconds to a year, so that ratios are finite."""
+def check_times(started: str, duration: float, median: float | None, repeats: int) -> _Rule:
+    """Rules on the times of a record.  started: in UTC.  duration, median: seconds of the case, and of one run."""
+    yield "its start is not a possible time", not _is_plausible_time(started)
+    yield "its median is not a possible duration", not _is_plausible_duration(median)
+    yield "its duration is not possible", not _is_plausible_duration(duration)
+    yield "it ends after tomorrow", _ends_too_late(started, duration)
+    yield "its runs take longer than it took", median is not None and _is_too_short(duration, median, repeats)
+
+
+def _is_plausible_duration(seconds: float | None) -> bool:
+    """Return whether a time is None, 0, or from 0.1 microseconds to a year, so that sums and ratios are finite."""
     return seconds is None or seconds == 0 or TENTH_OF_A_MICROSECOND <= seconds <= YEAR
 
 
-def is_plausible_time(started: str) -> bool:
+def _ends_too_late(started: str, duration: float) -> bool:
+    """Return whether a record of more than a day ends after tomorrow; a shorter one may, by its machine's clock."""
+    if not DAY < duration <= YEAR or not _is_plausible_time(started):
+        return False
+    end = datetime.fromisoformat(started) + timedelta(seconds=duration)
+    return not _is_plausible_date(end.date().isoformat())
+
+
+def _is_too_short(duration: float, median: float, repeats: int) -> bool:
+    """Return whether half of the timed runs of one process take longer than the whole case.
+
+    The median is of all runs of one or more processes, without the first of each if there are several.  Processes run
+    one after another, so at least one of them spent this time.  Half a millisecond may be lost in rounding.
+    """
+    timed = max(repeats - 1, 1)
+    return (median - TENTH_OF_A_MICROSECOND) * (timed - timed // 2) > duration + MILLISECOND
+
+
+def _is_plausible_time(started: str) -> bool:
     """Return whether a text is a UTC time from MIN_DATE to tomorrow.
 
     A later time is refused because no newer record could replace that one.

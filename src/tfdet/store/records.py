@@ -14,13 +14,7 @@ from tfdet.base.errors import DataError
 from tfdet.base.strict_json import strict_json
 from tfdet.base.untrusted import read_lines
 from tfdet.matrix.field_types import StrictModel, format_validation_error
-from tfdet.store.record_rules import (
-    RecordFacts,
-    contradictions,
-    device_choices,
-    is_plausible_duration,
-    is_plausible_time,
-)
+from tfdet.store.record_rules import RecordFacts, check_times, contradictions, device_choices
 from tfdet_common.journal import SCHEMA, dump
 from tfdet_common.variables import CALLER_VARIABLES
 
@@ -241,10 +235,9 @@ class Record(StrictModel):
         return [
             ("it has a device where it ran, but no run was completed", bool(self.ran_on) and not self.runs),
             ("a digest is there twice", len(set(self.digests)) < len(self.digests)),
-            ("its start is not a possible time", not is_plausible_time(self.started)),
             *self._check_ranks(),
             *self._check_proof(),
-            ("its median is not a possible duration", not is_plausible_duration(self.median_seconds)),
+            *check_times(self.started, self.duration_seconds, self.median_seconds, self.repeats),
         ]
 
     def _check_ranks(self) -> list[tuple[str, bool]]:

@@ -101,6 +101,8 @@ def _times(_: Facts, record: Content) -> _Rule:
     yield "timed without a run", (median is not None) != (record["runs"] > 0)
     yield "before the oldest TensorFlow", record["started"] < "2019-02-26"
     yield "after next year", record["started"] > "2099"
+    yield "longer than a year", not 0 <= record["duration_seconds"] < 3.2e7
+    yield "shorter than two of its runs", (median or 0) * min(record["repeats"], 2) / 2 > record["duration_seconds"] + 1
 
 
 def _device(_: Facts, record: Content) -> _Rule:

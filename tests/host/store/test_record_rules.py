@@ -9,6 +9,7 @@ import random
 import subprocess
 import sys
 from collections.abc import Callable
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -34,6 +35,7 @@ from tfdet_common import journal
 H100 = device_of("nvidia-h100")
 ERROR = {"kind": "crashed", "type": "SIGSEGV", "message": "planted", "where": None}
 VGPU = device_of("vgpu-sm70")
+TODAY = f"{datetime.now(UTC):%Y-%m-%d}T00:00:00Z"
 
 
 def card(**changes: Any) -> dict[str, Any]:
@@ -71,6 +73,11 @@ IN_TABLES: list[tuple[str, str, dict[str, Any]]] = [
     ("runs untimed", "equal", {"median_seconds": None}),
     ("a time of no run", "raises", {"median_seconds": 0.25}),
     ("less than no time", "equal", {"median_seconds": -1.0}),
+    ("a year and more", "equal", {"duration_seconds": 4e7}),
+    ("a duration that nobody can add up", "equal", {"duration_seconds": 1e308}),
+    ("runs that take longer than all", "equal", {"duration_seconds": 1.2}),
+    ("a run that takes longer than all", "equal", {"median_seconds": 3.0, "repeats": 1, "runs": 1}),
+    ("an end in the future", "equal", {"started": TODAY, "duration_seconds": 3e6}),
     ("1970", "equal", {"started": "1970-01-01T00:00:00Z"}),
     ("no such day", "equal", {"started": "2026-02-30T00:00:00Z"}),
     ("no such hour", "equal", {"started": "2026-01-01T24:00:00Z"}),
