@@ -84,6 +84,8 @@ class FleetFolder:
     """The folder of one fleet, with methods to read and write its files."""
 
     def __init__(self, path: Path) -> None:
+        """Open or name a folder; DataError for a link to nothing, through which another folder would be created."""
+        is_there(path)
         self.path = resolve(path)
 
     @cached_property

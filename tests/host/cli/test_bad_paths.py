@@ -229,13 +229,12 @@ def faults(kind: str, result: dict[str, Any]) -> Iterator[str]:
         yield f"ends with {result['code']}"
     if "Traceback" in text or "defect" in text:
         yield "traceback"
-    names = (NAME, "nowhere") if kind == "link to nothing" else (NAME,)  # `tfdet fleet` names what a link leads to
-    if result["code"] and not any(name in text for name in names) and kind != "full disk":
+    if result["code"] and NAME not in text and kind != "full disk":
         yield "does not name the path"
     if kind != "full disk" and "space" in result["err"].replace("namespace", ""):
         yield "speaks of space"
     # What is refused begins nothing.
-    begun = [NAME] if result["code"] == ExitCode.USAGE else [".part", ".old", f"{NAME}.lock"]
+    begun = [NAME, "nowhere"] if result["code"] == ExitCode.USAGE else [".part", ".old", f"{NAME}.lock"]
     rests = [name for name in result["left"] if any(word in name for word in begun)]
     if rests and result["code"]:
         yield f"leaves {rests}"

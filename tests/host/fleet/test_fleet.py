@@ -36,6 +36,15 @@ def test_sources_are_divided_evenly_into_tasks() -> None:
     assert partition_sources({}, 10) == []
 
 
+def test_no_fleet_is_created_through_a_link_to_nothing(tmp_path: Path) -> None:
+    link = tmp_path / "link"
+    link.symlink_to("nowhere")
+    plan = Fleet(name="x", root=str(tmp_path), cluster="local", options=FleetOptions(device="cpu"), tasks=[])
+    with pytest.raises(DataError, match="link: a symbolic link to nothing"):
+        FleetFolder(link).make(plan)
+    assert list(tmp_path.iterdir()) == [link]
+
+
 def test_every_cell_is_planned_once_with_its_control_in_the_same_task(checkout: Project) -> None:
     matrix = load_matrix(checkout.matrix)
     planned = plan_tasks(matrix, ["tf2.0", "tf2.21"], [], FleetOptions(device="cpu"), Durations({}, {}, {}), 3600)
