@@ -119,6 +119,8 @@ def locate(argv):
                         help="compare traces only: take no kind of nondeterminism away to prove the cause")
     parser.add_argument("--steps", type=_parse_step_count, metavar="N",
                         help="end each run after so many training steps")
+    parser.add_argument("--agree-runs", type=_parse_run_count, default=0, metavar="N",
+                        help="runs with a pin that must agree, at least (default: 3 or more, by how often runs differ)")
     parser.add_argument("--vary-env", type=_parse_vary, metavar="NAME=VALUE,VALUE...",
                         help="an environment variable that each run gets with the next of these values")
     parser.add_argument("--json", action="store_true", help="for machines")

@@ -44,6 +44,15 @@ def locate(
     steps: Annotated[
         int | None, typer.Option(min=1, metavar="N", help="end each run after N training steps; default: run it whole")
     ] = None,
+    agree_runs: Annotated[
+        int | None,
+        typer.Option(
+            min=2,
+            max=100,
+            metavar="N",
+            help="minimum of runs with a pin that must agree; default: by how often they differ",
+        ),
+    ] = None,
     html: Annotated[
         Path | None, typer.Option(metavar="FILE", help="write the report as one HTML page; default: none")
     ] = None,
@@ -62,7 +71,9 @@ def locate(
         result = engine.compare(words)
     else:
         project, matrix = load_project()
-        request = engine.parse_request(matrix, words, python, device, max_runs, fix, cpu_fallbacks, trace_only, steps)
+        request = engine.parse_request(
+            matrix, words, python, device, max_runs, fix, cpu_fallbacks, trace_only, steps, agree_runs
+        )
         result = engine.locate(project, matrix, request)
     if html:
         locate_page.write_html(result, html)

@@ -222,6 +222,7 @@ class CauseProof(_Model):
     equal: int
     pinned_calls: int
     runs_at_places: int
+    equal_at_places: int
 
 
 class SourceFix(_Model):
@@ -254,7 +255,7 @@ class LatentKind(_Model):
 class Interventions(_Model):
     """The runs without pins, and the pins that were tried.  why: reason if no pin was tried."""
 
-    verdict: Literal["same", "proven", "not proved", "not tried"]
+    verdict: Literal["same", "proven", "partly proven", "not proved", "not tried"]
     compared: Text | None
     runs: int
     distinct: int
@@ -263,6 +264,9 @@ class Interventions(_Model):
     varied: list[Text]
     noted: list[Text] = []
     also_differ: list[Text] = []
+    needed: int = 0
+    reason: Text | None = None
+    unseen_share: float | None = None
     why: Text | None
     total_runs: int
 
@@ -319,6 +323,7 @@ class LocateRequest:
     cpu_fallbacks: bool = False
     trace_only: bool = False
     steps: int | None = None
+    agree_runs: int | None = None
 
 
 def parse_request(
@@ -331,6 +336,7 @@ def parse_request(
     cpu_fallbacks: bool = False,
     trace_only: bool = False,
     steps: int | None = None,
+    agree_runs: int | None = None,
 ) -> LocateRequest:
     """Parse the arguments of the command line, [ENV] PROGRAM ARGS; UsageError if they cannot be combined."""
     environment = arguments[0] if arguments and arguments[0] in matrix.environments else None
@@ -343,7 +349,7 @@ def parse_request(
         raise UsageError(f"{program[0]} not found", "Pass the program as you would to Python.")
     if cpu_fallbacks and not matrix.devices.find_by_cli_name(device).virtual:
         raise UsageError("--cpu-fallbacks requires --device vgpu", "Add --device vgpu, or leave out --cpu-fallbacks.")
-    return LocateRequest(program, environment, python, device, runs, fix, cpu_fallbacks, trace_only, steps)
+    return LocateRequest(program, environment, python, device, runs, fix, cpu_fallbacks, trace_only, steps, agree_runs)
 
 
 def locate(project: Project, matrix: Matrix, request: LocateRequest) -> LocateResult:
@@ -351,6 +357,7 @@ def locate(project: Project, matrix: Matrix, request: LocateRequest) -> LocateRe
     command = [_interpreter(project, matrix, request), "-m", "tfdeterminism.trace", "locate", "--json"]
     command += ["--max-runs", str(request.runs), *["--fix"] * request.fix, *["--trace-only"] * request.trace_only]
     command += [] if request.steps is None else ["--steps", str(request.steps)]
+    command += [] if request.agree_runs is None else ["--agree-runs", str(request.agree_runs)]
     environ = dict(os.environ)
     if matrix.devices.find_by_cli_name(request.device).virtual:
         environ = vgpu.environ(vgpu.library_folder(project), SCHEDULES[0], cpu_fallbacks=request.cpu_fallbacks)

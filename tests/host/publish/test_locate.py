@@ -242,7 +242,8 @@ def test_a_browser_shows_it(traces: list[str], tmp_path: Path) -> None:
 CAUSE: dict[str, Any] = {
     "kind": "listing", "words": "the order in which the file system lists a folder", "first_run_only": False,
     "places": [{"file": "data.py", "line": 7, "what": "listdir", "text": f"x = os.listdir({EVIL!r})", "path": None}],
-    "proof": {"pinned": ["listing"], "runs": 3, "equal": 3, "pinned_calls": 1, "runs_at_places": 3},
+    "proof": {"pinned": ["listing"], "runs": 3, "equal": 3, "pinned_calls": 1, "runs_at_places": 3,
+              "equal_at_places": 3},
     "fix": {"words": "sort the listing", "diff": ["+names = sorted(os.listdir(folder))"], "result": "holds", "runs": 3},
 }  # fmt: skip
 INTERVENTIONS: dict[str, Any] = {

@@ -32,7 +32,7 @@ def main(arguments=None, out=None):
         return command_line.print_error("no program is named", "locate -- train.py ARGS")
     folder, temporary_folder = os.path.abspath(options.keep_traces or os.curdir), None
     search = Locate(program, options.max_runs, Schedules(*options.vary_env or ()), options.fix, options.trace_only,
-                    options.steps)
+                    options.steps, options.agree_runs)
     try:
         if options.keep_traces:
             os.makedirs(folder)

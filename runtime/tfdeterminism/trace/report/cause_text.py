@@ -1,7 +1,7 @@
 """Proven causes as text: cause, place and fix in three lines, and below them the evidence."""
 
 from ..search.interposed_runs import PRINTED
-from ..search.proven_cause import NOT_PROVED, PROVEN, SAME, TRACE_ONLY
+from ..search.proven_cause import ALL_DIFFER, LIMIT, NOT_CONFIRMED, NOT_PROVED, PARTLY, PROVEN, SAME, TRACE_ONLY
 from ..search.source_fix_trial import DIFFERS, FAILS, HOLDS
 
 _RESULTS = {
@@ -10,10 +10,12 @@ _RESULTS = {
     FAILS: "tried{1}: the program fails",
 }
 
-_ALL_PINNED = {  # keys: whether the program fails with all pins
-    False: "they still differ with every kind pinned that can be",
-    True: "the program fails with every kind pinned that can be",
+_REASONS = {  # of a search that ends without a full proof
+    ALL_DIFFER: "they still differ with every kind pinned that can be",
+    NOT_CONFIRMED: "of the pins with which runs agreed, none held in new runs",
+    LIMIT: "no pins were proved within the limit of runs",
 }
+_FAILS = "the program fails with every kind pinned that can be"
 
 
 def lines(result):
@@ -29,10 +31,18 @@ def lines(result):
     if interventions.verdict == PROVEN:
         report += [""] + _entry_lines(result)
         report.append("Tried:   {}".format("; ".join(interventions.without_effect()) or "nothing else"))
+        report.append(
+            "Unseen:  something else that changes fewer than {:.0f} % of the runs, because so few runs agreed; "
+            "--agree-runs N makes it less".format(100 * interventions.unseen_share())
+        )
+    elif interventions.verdict == PARTLY:
+        report += [""] + _entry_lines(result)
+        report.append("Unknown: what makes the other runs differ: {}".format(_reason(interventions)))
+        report.append("Tried:   " + "; ".join(interventions.tried))
     elif interventions.verdict == NOT_PROVED:
         report.append(
             "Not proved: the {} in {}, and {}".format(
-                _differ(interventions), _ends(interventions), _ALL_PINNED[interventions.fails_with_all]
+                _differ(interventions), _ends(interventions), _reason(interventions)
             )
         )
         report.append("Tried:   " + "; ".join(interventions.tried))
@@ -66,7 +76,7 @@ def _cause_lines(cause, interventions):
             _differ(interventions),
             _ends(interventions),
             " and ".join(cause.pinned),
-            cause.runs,
+            cause.agreed,
             cause.runs,
         )
     ]
@@ -76,12 +86,13 @@ def _cause_lines(cause, interventions):
             "Place:   {}: pinned {} alone, {} of {} runs agree".format(
                 "; ".join(places),
                 "there" if cause.kind.name != "files" else "that file",
-                cause.place_runs,
+                cause.place_agreed,
                 cause.place_runs,
             )
         )
     else:
-        report.append("Place:   no line alone")
+        is_part = interventions.verdict == PARTLY
+        report.append("Place:   " + ("the line is not known" if is_part else "no line alone"))
     report += ["Details: " + detail for detail in cause.details]
     return report + _fix_lines(cause.fix)
 
@@ -106,6 +117,10 @@ def _fix_lines(fix):
     if len(new_lines) == 1:
         return ["Fix:     {}: `{}` ({})".format(fix.words, new_lines[0].strip(), outcome)]
     return ["Fix:     {} ({}):".format(fix.words, outcome)] + ["           " + line for line in new_lines]
+
+
+def _reason(interventions):
+    return _FAILS if interventions.fails_with_all else _REASONS[interventions.reason]
 
 
 def _differ(interventions):

@@ -9,13 +9,24 @@ import math
 import os
 
 from ..interpose import kinds
+from . import chance
 from .interposed_runs import FILES, PRINTED, WEIGHTS
 from .minimize import ddmin
 from .place_search import PlaceSearch
-from .proven_cause import FAILED, NOT_PROVED, PROVEN, SAME, Interventions, ProvenCause
+from .proven_cause import (
+    ALL_DIFFER,
+    FAILED,
+    LIMIT,
+    NOT_CONFIRMED,
+    NOT_PROVED,
+    PARTLY,
+    PROVEN,
+    SAME,
+    Interventions,
+    ProvenCause,
+)
 from .summed_tensors import SummedTensors
 
-_RISK = 0.05  # accepted probability that runs which can differ agree by chance
 _LIKELY = 5  # kinds that are tried alone
 _ALWAYS = ("hash-seed", "addresses", "memory", "switches", "one-thread")  # leave no trace in the ledger
 _FINE = 3  # a pin with a smaller `coarseness` removes one source of nondeterminism alone
@@ -26,6 +37,8 @@ _RUNS_OF_A_PROOF = 12
 _RUNS_OF_A_RATE = 6
 _FIRST_RUNS = 3  # without pins, at least
 _MOST_RUNS = 24  # that must agree because pinned runs seldom differed
+_LIMIT = 300  # of runs with pins in the search; those that state a part of the causes come on top
+_RUNS_OF_A_PART = 12
 _LONGER = 3  # factor on the number of runs while values at a line of the program differ
 _RARELY = ("hash-seed", "random", "pid")
 _VARIED = ("listing", "mtime", "completion", "time-zone", "machine")
@@ -39,15 +52,19 @@ class CauseSearch(object):
     """The search for the causes of one program.
 
     runs: an interposed_runs.InterposedRuns; copy: the program_copy.ProgramCopy in which they run; limit: maximum of
-    runs without pins; schedules: schedules.Schedules.
+    runs without pins; schedules: schedules.Schedules; agree_runs: minimum of runs with pins that must agree.
     """
 
-    def __init__(self, runs, copy, limit, schedules, progress):
+    def __init__(self, runs, copy, limit, schedules, progress, agree_runs=0):
         self._runs, self._copy, self._limit, self._schedules = runs, copy, limit, schedules
-        self._progress, self._agreements = progress, {}
+        self._progress, self._agree_runs, self._agreements = progress, agree_runs, {}
         self._places, self._sums = PlaceSearch(self, copy), SummedTensors(self, runs, copy)
         self._pins_address_lines = True  # whether addresses are pinned at lines alone
         self._line_pins = {}  # of a line that was proved before its kind
+        self._ends = {}  # {key of pins: (the pins, ends of all runs with them)}
+        self._last_run = None  # number of the last run that the search may make; None for no limit
+        self._without_one = {}  # {kind: ends of runs in which all causes but this one were pinned}
+        self._confirmed = []  # ends of the runs that confirmed all causes
         self.hold_counts = {}  # {kind: how often its pin gave a value in the last run}
         self.baseline = []  # InterposedRuns without pins
         self.interventions = Interventions()
@@ -64,7 +81,7 @@ class CauseSearch(object):
             interventions.noted = sorted(interventions.noted + _texts_of_calls(timers))
         else:
             interventions.needed = self._required_runs()
-            self._find_kinds()
+            self._find_within_limit()
             interventions.noted = self._list_noted(name for name in _NOTED if name not in _CONSTANT)
         interventions.total = self._runs.count
         return interventions
@@ -118,45 +135,52 @@ class CauseSearch(object):
     def _required_runs(self):
         """Return how many runs must agree so that runs which differ as often as those without pins seldom do."""
         if self.only_first_differs():
-            return _FIRST_RUNS
-        return _runs_that_seldom_agree(self.interventions.runs)
+            return max(_FIRST_RUNS, self._agree_runs)
+        return max(chance.runs_that_seldom_agree(self.interventions.runs), self._agree_runs)
 
-    def run_series(self, pins, number, whole=False):
+    def run_series(self, pins, number, whole=False, doing="without pins"):
         """Run the program from its initial files and return the runs, which end once one fails or two differ.
 
-        whole: whether runs that differ do not end them.
+        whole: whether runs that differ do not end them; doing: what the runs are made for if nothing is pinned.
 
         Pinned "files" are restored before each run, all of them or those that the pin names.
         """
         runs = []
         for turn in range(number):
+            if self._last_run is not None and self._runs.count >= self._last_run:
+                raise _LimitReachedError()
             if turn == 0 or pins.get("files", ()) is None:
                 self._copy.restore()
             elif "files" in pins:
                 self._copy.restore_only(pins["files"])
-            what = "pinned: " + self._describe_pins(pins) if pins else "with the fix"
+            what = "pinned: " + self._describe_pins(pins) if pins else doing
             runs.append(self._runs.run(turn, pins, what=what))
+            if not runs[-1].failed:
+                self._ends.setdefault(_key(pins), (pins, []))[1].append(self._end_of(runs[-1]))
             if runs[-1].failed or not (whole or self.ends_agree(runs)):
                 break
         return runs
 
     def ends_agree(self, runs):
         """Return whether these runs ended with the same result."""
-        return len({run.ends[self.interventions.compared] for run in runs}) == 1
+        return len(set(map(self._end_of, runs))) == 1
+
+    def _end_of(self, run):
+        return run.ends[self.interventions.compared]
 
     def agree(self, pins):
         """Return whether the runs agree with these pins. pins: {kind: None, or its places}.
 
         Runs that differed prove it for any number of runs; runs that agreed, for their number.
         """
-        key = repr(sorted(pins.items(), key=str))
+        key = _key(pins)
         if self._agreements.get(key, (False, 0))[1] < self.interventions.needed:
             self._agreements[key] = self._try_pins(pins)
         return self._agreements[key][0]
 
     def agreed_runs(self, pins):
         """Return how many runs with these pins, for which agree() is true, agreed."""
-        return self._agreements[repr(sorted(pins.items(), key=str))][1]
+        return self._agreements[_key(pins)][1]
 
     def _try_pins(self, pins):
         """Return (whether runs with these pins agree, the number of runs for which that is proved)."""
@@ -182,9 +206,10 @@ class CauseSearch(object):
 
     def _learn_rate(self, runs):
         """Require more runs to agree if these, with some causes pinned, differed so late that the rest is rare."""
-        ends = [run.ends[self.interventions.compared] for run in runs if not run.failed]
-        needed = min(_runs_that_seldom_agree(ends), _MOST_RUNS)
-        if len(ends) > 2 and needed > self.interventions.needed and not _only_first_differs(ends):
+        ends = [self._end_of(run) for run in runs if not run.failed]
+        needed = min(chance.runs_that_seldom_agree(ends), _MOST_RUNS)
+        is_first_run = self.carried_files() and _only_first_differs(ends)
+        if len(ends) > 2 and needed > self.interventions.needed and not is_first_run:
             self._require_runs(needed)
 
     def _require_runs(self, needed):
@@ -205,11 +230,62 @@ class CauseSearch(object):
 
     # Kinds
 
+    def _find_within_limit(self):
+        """Find the causes with a limited number of runs; if that does not suffice, one that is a part of them."""
+        interventions, self._last_run = self.interventions, self._runs.count + _LIMIT
+        try:
+            self._find_kinds()
+        except _LimitReachedError:
+            interventions.causes, interventions.verdict, interventions.reason = [], NOT_PROVED, LIMIT
+            self._add_tried("{} runs with pins are the limit of the search".format(_LIMIT))
+        self._last_run = None
+        if interventions.verdict == NOT_PROVED:
+            self._find_part()
+
+    def _find_part(self):
+        """Find a kind, and a line of it, with which pinned more runs agree, although not all do."""
+        pins, ends = self._likeliest_part(lambda places: places is None)
+        if not pins or chance.probability(self._ends_without_pins(), ends) > chance.RISK:
+            return
+        (name,) = pins
+        cause = ProvenCause(kinds.BY_NAME[name], pins, len(ends), False)
+        cause.agreed, cause.pinned_calls = chance.most_frequent(ends), self.hold_counts[name]
+        at_line, ends = self._likeliest_part(lambda places: places is not None and len(places) == 1, name)
+        if at_line and chance.probability(self._ends_without_pins(), ends) <= chance.RISK:
+            self._places.set_places(cause, at_line[name], len(ends), chance.most_frequent(ends))
+        self.interventions.causes, self.interventions.verdict = [cause], PARTLY
+
+    def _likeliest_part(self, is_wanted, only=None):
+        """Return (the pin of one kind with which most runs agreed, ends of new runs with it), or ({}, []).
+
+        is_wanted(places): whether a pin that holds there is wanted; only: name of the kind, None for any.
+        """
+        tried = [
+            ((chance.most_frequent(ends) + 1.0) / (len(ends) + 2.0), key)
+            for key, (pins, ends) in self._ends.items()
+            if len(pins) == 1 and only in (None, list(pins)[0]) and all(map(is_wanted, pins.values()))
+        ]
+        if not tried:
+            return {}, []
+        pins = self._ends[max(tried)[1]][0]
+        self._progress.planned += _RUNS_OF_A_PART
+        runs = self.run_series(pins, _RUNS_OF_A_PART, whole=True)
+        self.hold_counts.update(_count_held_calls(pins, runs[-1].ledger))
+        ends = [self._end_of(run) for run in runs if not run.failed]
+        if len(ends) < len(runs):
+            return {}, []
+        self._add_tried("{} pinned: {} of {} runs agree".format(
+            self._describe_pins(pins), chance.most_frequent(ends), len(ends)))
+        return pins, ends
+
+    def _ends_without_pins(self):
+        return list(map(self._end_of, self.baseline))
+
     def _find_kinds(self, retries=2):
         interventions = self.interventions
         names = self._find_smallest_set(self._candidates())
         if names is None:
-            interventions.verdict = NOT_PROVED
+            interventions.verdict, interventions.reason = NOT_PROVED, ALL_DIFFER
             return
         if "addresses" in names and not self._pins_address_lines:
             names = self._drop_helpers(names)
@@ -221,7 +297,7 @@ class CauseSearch(object):
                 cause.details += self._ranks_of(cause)
                 self._sums.find(cause)
             return
-        interventions.causes, interventions.verdict = [], NOT_PROVED
+        interventions.causes, interventions.verdict, interventions.reason = [], NOT_PROVED, NOT_CONFIRMED
         if retries:
             self._require_runs(max(interventions.needed, min(2 * interventions.needed, _MOST_RUNS)))
             self._find_kinds(retries - 1)
@@ -231,7 +307,7 @@ class CauseSearch(object):
 
         Runs that differ seldom do, and so do some of many sets of pins or lines that were tried.
         """
-        runs, first_run_only = self.agreed_runs(pins), self.only_first_differs()
+        runs, first_run_only, self._without_one = self.agreed_runs(pins), self.only_first_differs(), {}
         causes = self.interventions.causes = [
             ProvenCause(kinds.BY_NAME[name], pins, runs, name == "files" and first_run_only) for name in names
         ]
@@ -245,17 +321,59 @@ class CauseSearch(object):
         if not has_lines:
             for cause in causes:
                 self._learn_rate_at_lines(cause)
-            return self._agree_again(pins)
+            return self._agree_again(pins) and self._are_needed(pins)
         if sum(len(cause.places) for cause in causes) > 1:
-            return self._agree_again(dict(pins, **{cause.kind.name: cause.pinned_places for cause in causes}))
-        return not self._line_pins or self.interventions.needed <= _FIRST_RUNS or self._agree_again(pins)
+            at_lines = dict(pins, **{cause.kind.name: cause.pinned_places for cause in causes})
+            return self._agree_again(at_lines) and self._are_needed(at_lines)
+        at_line = dict(pins, **{cause.kind.name: cause.pinned_places for cause in causes})
+        if list(pins) == ["files"] and first_run_only:
+            return set(self._ends[_key(pins)][1]) == {self._end_of(self.baseline[0])}
+        always_differ = self.interventions.needed <= _FIRST_RUNS and not first_run_only
+        return always_differ or self._agree_again(at_line) and self._are_needed(at_line)
 
     def _learn_rates_without_one(self, pins):
         """Run the program with all causes pinned but one, for each, and require the runs that this rate asks for."""
         for cause in self.interventions.causes:
             others = {name: places for name, places in pins.items() if name != cause.kind.name}
             self._progress.planned += _RUNS_OF_A_RATE
-            self._learn_rate(self.run_series(others, _RUNS_OF_A_RATE, whole=True))
+            runs = self.run_series(others, _RUNS_OF_A_RATE, whole=True)
+            self._without_one[cause.kind.name] = [self._end_of(run) for run in runs if not run.failed]
+            self._learn_rate(runs)
+
+    def _are_needed(self, pins):
+        """Return whether runs without one of these causes or lines differ more often than by chance."""
+        for cause in self.interventions.causes:
+            places = pins[cause.kind.name] or []
+            if len(places) > 1:
+                for place in places:
+                    others = [other for other in places if other != place]
+                    without_one = dict(pins, **{cause.kind.name: others})
+                    if not self._is_needed(pins, without_one, self._ends.get(_key(without_one), ((), []))[1]):
+                        return False
+            if len(pins) == 1 and len(places) < 2:
+                if not self._is_needed(pins, {}, self._ends_without_pins()):
+                    return False
+            if cause.kind.name in self._without_one:
+                other_causes = {name: places for name, places in pins.items() if name != cause.kind.name}
+                if not self._is_needed(pins, other_causes, self._without_one[cause.kind.name]):
+                    return False
+        return True
+
+    def _is_needed(self, pins, others, ends):
+        """Return whether runs with the other pins differ more often than the runs with all.
+
+        ends: of earlier runs with the other pins. Both are run until chance is improbable, or the limit is reached.
+        """
+        while not ends or chance.probability(ends, self._confirmed) > chance.RISK:
+            number = max(_FIRST_RUNS, len(ends))
+            self._progress.planned += number
+            runs = self.run_series(others, number, whole=True)
+            if runs[-1].failed:
+                return False
+            ends = ends + [self._end_of(run) for run in runs]
+            if len(self._confirmed) < len(ends) and not self._agree_again(pins, len(ends) - len(self._confirmed)):
+                return False
+        return True
 
     def _learn_rate_at_lines(self, cause):
         """Run the program with a cause pinned at all of its lines, if that did not suffice, and learn from the rate."""
@@ -274,15 +392,24 @@ class CauseSearch(object):
             return []
         return ["in rank {} only, of {} ranks".format(", ".join(sorted(ranks)), len(all_ranks))]
 
-    def _agree_again(self, pins):
-        """Return whether new runs agree with these pins of all causes, everywhere or at their lines alone."""
-        self._progress.planned += self.interventions.needed
-        runs = self.run_series(pins, self.interventions.needed)
+    def _agree_again(self, pins, more=0):
+        """Return whether new runs agree with these pins of all causes, everywhere or at their lines alone.
+
+        more: number of runs that must agree with those that confirmed these pins before; 0 to begin anew.
+        """
+        number = more or self.interventions.needed
+        self._progress.planned += number
+        runs = self.run_series(pins, number)
         if runs[-1].failed or not self.ends_agree(runs):
             self._add_tried("{} pinned: equal at first, and not again".format(self._describe_pins(pins)))
             return False
+        ends = list(map(self._end_of, runs))
+        if more and ends[0] != self._confirmed[0]:
+            return False
+        self._confirmed = (self._confirmed if more else []) + ends
         for cause in self.interventions.causes:
             cause.runs += len(runs)
+            cause.agreed = cause.runs
         return True
 
     def _candidates(self):
@@ -407,7 +534,8 @@ class CauseSearch(object):
         )
 
     def only_first_differs(self):
-        return _only_first_differs(self.interventions.runs)
+        """Return whether only the first run differs, and left files because of which the others may."""
+        return bool(self.carried_files()) and _only_first_differs(self.interventions.runs)
 
     def carried_files(self):
         """Return the paths of the files that the first run created or changed."""
@@ -456,19 +584,20 @@ class CauseSearch(object):
         )
 
 
+class _LimitReachedError(Exception):
+    """The search made as many runs as it may."""
+
+
+def _key(pins):
+    return repr(sorted(pins.items(), key=str))
+
+
 def _texts_of_calls(rows):
     return sorted({"{} at {}".format(row.what, row.place) for row in rows if row.is_in_user_code})
 
 
 def _only_first_differs(ends):
     return len(ends) > 2 and ends[0] != ends[1] and len(set(ends[1:])) == 1
-
-
-def _runs_that_seldom_agree(ends):
-    """Return how many runs seldom agree by chance if they differ as often as runs with these ends."""
-    pairs = [(a, b) for index, a in enumerate(ends) for b in ends[index + 1 :]]
-    agreement = (sum(a == b for a, b in pairs) + 1.0) / (len(pairs) + 2.0)
-    return 1 + max(2, int(math.ceil(math.log(_RISK) / math.log(agreement))))
 
 
 def _line_of(row):

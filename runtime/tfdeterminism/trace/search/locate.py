@@ -12,7 +12,7 @@ from .interposed_runs import WEIGHTS, InterposedRuns
 from .program_copy import ProgramCopy, TooLargeError
 from .program_runner import DeviceUnusedError, NothingRecordedError, ProgramFailedError, ProgramRunner
 from .progress import Progress
-from .proven_cause import NOT_TRIED, PROVEN, SAME, TRACE_ONLY, Interventions
+from .proven_cause import NOT_TRIED, PARTLY, PROVEN, SAME, TRACE_ONLY, Interventions
 from .result import SearchResult
 from .schedules import Schedules
 from .search import Search
@@ -27,14 +27,14 @@ class Locate(object):
 
     program: argv of the user's program; runs: maximum while none differ; schedules: a schedules.Schedules; fix:
     whether to try the fix; trace_only: whether to compare traces without any pin; steps: training steps after which
-    each run is ended, None for no limit.
+    each run is ended, None for no limit; agree_runs: minimum of runs with a pin that must agree.
     """
 
-    def __init__(self, program, runs=5, schedules=None, fix=False, trace_only=False, steps=None):
+    def __init__(self, program, runs=5, schedules=None, fix=False, trace_only=False, steps=None, agree_runs=0):
         self._program, self._runs, self._fix = program, runs, fix
         self._folder = ""
         self._schedules, self._trace_only = schedules or Schedules(), trace_only
-        self._steps = steps
+        self._steps, self._agree_runs = steps, agree_runs
         self._progress = Progress(_FIRST_PLANNED)
         self._copy = None  # type: ProgramCopy | None
         self._cause_search = None  # type: CauseSearch | None
@@ -79,17 +79,19 @@ class Locate(object):
             interventions.why = "the program's folder is not copied: {}".format(error)
             return interventions
         runs = InterposedRuns(self._runner(copy), copy, sandbox, self._schedules, self._progress)
-        search = self._cause_search = CauseSearch(runs, copy, self._runs, self._schedules, self._progress)
+        search = self._cause_search = CauseSearch(
+            runs, copy, self._runs, self._schedules, self._progress, self._agree_runs
+        )
         try:
             interventions = search.search()
         except DeviceUnusedError:
             raise
         except ProgramFailedError:
             return self._check_without_interposition(copy)
-        if interventions.verdict == PROVEN:
+        if interventions.verdict in (PROVEN, PARTLY):
             fixes = SourceFixTrial(search, copy)
             fixes.suggest()
-            if self._fix:
+            if self._fix and interventions.verdict == PROVEN:
                 fixes.run()
         interventions.total = runs.count
         return interventions
@@ -125,7 +127,7 @@ class Locate(object):
         if interventions.verdict == SAME and interventions.compared == WEIGHTS and not self._schedules:
             result = SearchResult()
             result.runs = len(interventions.runs)
-        elif interventions.verdict == PROVEN and "schedule" not in [cause.kind.name for cause in interventions.causes]:
+        elif interventions.verdict in (PROVEN, PARTLY) and "schedule" not in interventions.kinds:
             result = self._search(Schedules(), fix=False).entry()
         else:
             result = self._search_by_traces(interventions)

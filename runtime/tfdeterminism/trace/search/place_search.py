@@ -42,15 +42,20 @@ class PlaceSearch(object):
             if minimal is None and group and test(group):
                 minimal = ddmin(group, test)
         if minimal is not None:
-            cause.pinned_places = sorted(minimal)
-            cause.place_runs = self._search.agreed_runs(dict(all_pins, **{name: cause.pinned_places}))
-            cause.places = [self._place(name, place) for place in minimal]
+            runs = self._search.agreed_runs(dict(all_pins, **{name: sorted(minimal)}))
+            self.set_places(cause, minimal, runs, runs)
+
+    def set_places(self, cause, places, runs, agreed):
+        """Set the places of a cause, with the number of runs in which it was pinned there alone, and that agreed."""
+        cause.pinned_places = sorted(places)
+        cause.place_runs, cause.place_agreed = runs, agreed
+        cause.places = [self._place(cause.kind.name, place) for place in places]
 
     def _set_only_line(self, cause):
         """Set the place of a cause whose pin holds everywhere, if only one line uses it."""
         lines = self._search.users_lines(cause.kind.name)
         if len(lines) == 1:
-            cause.place_runs = cause.runs
+            cause.place_runs = cause.place_agreed = cause.runs
             cause.places = [self._place(cause.kind.name, line) for line in lines]
 
     def candidates(self, name):

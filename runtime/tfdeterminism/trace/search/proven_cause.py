@@ -1,10 +1,13 @@
 """The results of interventions: the causes, each with its proof, or that no pin removes the difference."""
 
 from ..schema.ledger import split_place
+from . import chance
 
 TRACE_ONLY = "only traces were asked for"
 FAILED = "the program fails"  # the end of a line of `tried`
-SAME, PROVEN, NOT_PROVED, NOT_TRIED = "same", "proven", "not proved", "not tried"
+SAME, PROVEN, PARTLY, NOT_PROVED, NOT_TRIED = "same", "proven", "partly proven", "not proved", "not tried"
+# Why a search ends without a full proof.
+ALL_DIFFER, NOT_CONFIRMED, LIMIT = "runs differ with all pins", "new runs did not confirm it", "limit of runs"
 
 
 class Place(object):
@@ -30,15 +33,16 @@ class ProvenCause(object):
 
     kind: its class of interpose.kinds; places: the Places at which a pin alone suffices, [] if no line suffices;
     pinned_places: what the pin names for them; pins: all pins of the test, {kind: None, or its places}; runs: number
-    of runs with these pins, which all ended alike; pinned_calls: how often the pin gave a value in the last run with
-    it everywhere or at some lines; first_run_only: whether only the first run without pins ended otherwise;
-    place_runs: number of runs with the pin at these places alone, which all ended alike; details: lines of text on
-    what differs; fix: a source_fix_trial.SourceFix.
+    of runs with these pins; agreed: how many of them ended alike, all unless the cause is PARTLY proven; pinned_calls:
+    how often the pin gave a value in the last run with it everywhere or at some lines; first_run_only: whether only
+    the first run without pins ended otherwise; place_runs, place_agreed: runs with the pin at these places alone, and
+    how many of them ended alike; details: lines of text on what differs; fix: a source_fix_trial.SourceFix.
     """
 
     def __init__(self, kind, pins, runs, first_run_only):
         self.kind, self.pins, self.runs, self.first_run_only = kind, pins, runs, first_run_only
         self.places, self.place_runs, self.pinned_calls, self.fix = [], 0, 0, None
+        self.agreed, self.place_agreed = runs, 0
         self.details, self.pinned_places = [], []  # type: tuple[list[str], list[str]]
 
     @property
@@ -56,9 +60,10 @@ class ProvenCause(object):
             "proof": {
                 "pinned": self.pinned,
                 "runs": self.runs,
-                "equal": self.runs,
+                "equal": self.agreed,
                 "pinned_calls": self.pinned_calls,
                 "runs_at_places": self.place_runs,
+                "equal_at_places": self.place_agreed,
             },
             "fix": self.fix and self.fix.as_json(),
         }
@@ -67,7 +72,8 @@ class ProvenCause(object):
 class Interventions(object):
     """The results of all runs with and without pins.
 
-    verdict: SAME, PROVEN, NOT_PROVED (with all pins the runs still differ, or the program fails), NOT_TRIED; compared:
+    verdict: SAME, PROVEN, PARTLY (a cause with which pinned more runs agree, and not all), NOT_PROVED, NOT_TRIED;
+    reason: why a search ends PARTLY or NOT_PROVED: ALL_DIFFER (or the program fails), NOT_CONFIRMED, LIMIT; compared:
     which result of a run is compared; runs: ends of the runs without pins, as numbers of the first that each equals;
     needed: number of runs that must agree; also_differ: other results that differ and are not compared; causes:
     ProvenCauses; tried: lines of text; latent: kinds that make a difference if they are varied; noted: calls without a
@@ -77,7 +83,7 @@ class Interventions(object):
     def __init__(self):
         self.verdict, self.compared, self.runs, self.needed = NOT_TRIED, None, [], 0
         self.causes, self.tried, self.latent, self.varied, self.why, self.total = [], [], [], [], None, 0
-        self.noted, self.also_differ = [], []
+        self.noted, self.also_differ, self.reason = [], [], None
 
     def without_effect(self):
         """Return the lines of `tried` about whole kinds with which the runs still differ, each once."""
@@ -87,6 +93,17 @@ class Interventions(object):
     def fails_with_all(self):
         """Whether the last test, with every kind pinned, ended in a failure of the program."""
         return bool(self.tried) and self.tried[-1].endswith(FAILED)
+
+    def unseen_share(self):
+        """Return the share of runs that another cause may change unseen, because few runs agreed; None if unproven."""
+        if self.verdict != PROVEN:
+            return None
+        return chance.unseen_share(min(cause.place_runs or cause.runs for cause in self.causes))
+
+    @property
+    def kinds(self):
+        """The names of the causes' kinds."""
+        return [cause.kind.name for cause in self.causes]
 
     @property
     def distinct(self):
@@ -99,6 +116,8 @@ class Interventions(object):
             "runs": len(self.runs),
             "distinct": self.distinct,
             "needed": self.needed,
+            "reason": self.reason,
+            "unseen_share": self.unseen_share(),
             "tried": self.tried,
             "latent": self.latent,
             "varied": self.varied,

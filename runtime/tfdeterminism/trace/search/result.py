@@ -4,7 +4,7 @@ from .. import errors
 from ..causes import trace_diff
 from ..faults import Fault
 from .fix_trial import REPEATS
-from .proven_cause import NOT_PROVED, PROVEN
+from .proven_cause import NOT_PROVED, PARTLY, PROVEN
 from .source_fix_trial import HOLDS
 
 _PINNED_CLASSES = tuple(fault.value for fault in (Fault.HOST_VALUE, Fault.ORDER, Fault.FILE, Fault.SEED))
@@ -36,7 +36,7 @@ class SearchResult(object):
         if interventions.verdict == NOT_PROVED:
             for culprit in self.culprits:
                 _drop_disproved_advice(culprit)
-        if interventions.verdict in (PROVEN, NOT_PROVED) and self.result == "same":
+        if interventions.verdict in (PROVEN, PARTLY, NOT_PROVED) and self.result == "same":
             self.result = "diverged"
             self.unlocated = "The runs differ, and what was recorded does not show where"
 

@@ -76,7 +76,7 @@ class SourceFixTrial(object):
     def _try(self, texts, pins):
         self._copy.patch(texts)
         try:
-            runs = self._search.run_series(pins, self._search.interventions.needed)
+            runs = self._search.run_series(pins, self._search.interventions.needed, doing="with the fix")
         finally:
             self._copy.unpatch()
         if runs[-1].failed:
