@@ -1,20 +1,23 @@
-"""Each kind of check is a session: `nox --list` tells them, `nox` runs all that has to pass, as ./scripts/test does.
+"""Each kind of check is a session. `nox` runs all sessions that have to pass, as ./scripts/test does.
 
-Sessions run in .venv, which scripts/bootstrap makes of the pinned tools: none needs an environment of its own.
-Words after `--` go to the tool: `nox --session host -- -k evidence`.
+Sessions run in .venv, which scripts/bootstrap fills with the pinned tools; none needs an environment of its own.
+Arguments after `--` are passed to the tool: `nox --session host -- -k evidence`.
 """
 
 from __future__ import annotations
 
 import os
-from datetime import date
+import sys
 from pathlib import Path
 
 import nox
 
+ROOT = Path(__file__).parent
+sys.path.insert(0, str(ROOT))
+from tests import weekly  # noqa: E402
+
 nox.needs_version = ">=2025.2"
 nox.options.default_venv_backend = "none"
-ROOT = Path(__file__).parent
 os.environ["PATH"] = f"{ROOT / '.venv' / 'bin'}{os.pathsep}{os.environ['PATH']}"
 
 # What runs inside old environments: Python 3.5 has to read it.
@@ -23,11 +26,9 @@ FLEET = "tests/e2e/test_fleet_daemons.py"
 LONGEST = ["docs", "locate", "fix", "collection", "torch", "interventions", "processes", "culprits"]  # begin first
 TRACE = [f"tests/runtime/test_trace_{name}.py" for name in LONGEST]
 TRACE += sorted({path.relative_to(ROOT).as_posix() for path in ROOT.glob("tests/runtime/test_trace_*.py")} - {*TRACE})
-WEEKLY = os.environ.get("TFDET_TESTS") == "all"
-DAY = int(os.environ.get("TFDET_DAY") or date.today().toordinal())  # as tests/weekly.py has it
-SIDE_BY_SIDE = ["-n", "4", "--dist", "worksteal"]  # more than CI has cores: many wait for an index or a process
+PARALLEL = ["-n", "4", "--dist", "worksteal"]  # more than CI has cores: many wait for an index or a process
 SANITIZED = ["handles", "arrays", "link", "heap", "virtual_memory", "streams"]  # what programs pass to the driver
-SANITIZED += ["malformed", "contexts", "races", "text"] if WEEKLY else []
+SANITIZED += ["malformed", "contexts", "races", "text"] if weekly.ALL else []
 
 
 def pytest(session: nox.Session, *arguments: str) -> None:
@@ -36,14 +37,14 @@ def pytest(session: nox.Session, *arguments: str) -> None:
 
 @nox.session(tags=["static"])
 def style(session: nox.Session) -> None:
-    """Ruff: faults and layout."""
+    """Lint and format with ruff."""
     session.run("ruff", "check", ".")
     session.run("ruff", "format", "--check", "src", "tests", "benchmarks", "vgpu", "noxfile.py", "toxfile.py")
 
 
 @nox.session(tags=["static"])
 def types(session: nox.Session) -> None:
-    """Mypy: strict on the host, type comments in what runs in environments; of tests of the host, that names exist."""
+    """Check types with mypy: strictly in src/tfdet, loosely in runtime/ and in the tests."""
     session.run("mypy")
     for config in ("runtime/pyproject.toml", "tests/mypy.ini"):
         session.run("mypy", "--config-file", config)
@@ -51,60 +52,60 @@ def types(session: nox.Session) -> None:
 
 @nox.session(tags=["static"])
 def layers(session: nox.Session) -> None:
-    """Import-linter: no layer of src/tfdet imports one above it."""
+    """Check with import-linter that no layer of src/tfdet imports a higher one."""
     session.run("lint-imports")
 
 
 @nox.session(tags=["static"])
 def old_pythons(session: nox.Session) -> None:
-    """Vermin: what runs in environments is read by Python 3.5."""
+    """Check with vermin that Python 3.5 can read the code that runs in old environments."""
     checks = sorted(path.relative_to(ROOT).as_posix() for path in ROOT.glob("tests/runtime/*_checks.py"))
     session.run("vermin", "--no-tips", "--target=3.5-", "--violations", *OLD, *checks)
 
 
 @nox.session(tags=["static"])
 def shell(session: nox.Session) -> None:
-    """Shellcheck: the scripts, and what runs in images."""
+    """Check the shell scripts with shellcheck."""
     scripts = [path for path in ROOT.glob("scripts/*") if path.read_bytes().startswith(b"#!/usr/bin/env bash")]
     session.run("shellcheck", ".ci/run", "docker/entrypoint", "docker/install", *sorted(map(str, scripts)))
 
 
 @nox.session(tags=["tests"])
 def cpp(session: nox.Session) -> None:
-    """Clang-format of the virtual GPU's sources; clang-tidy of `-- FILE...`, once a week (TFDET_TESTS=all) of all."""
+    """Check the C++ format with clang-format; clang-tidy checks `-- FILE...`, with TFDET_TESTS=all every file."""
     sources = session.posargs or sorted(
         str(path) for pattern in ("*.cpp", "*.h") for path in ROOT.glob(f"vgpu/src/**/{pattern}")
     )
     session.run("clang-format", "--dry-run", "-Werror", *sources)
-    if not session.posargs and not WEEKLY:
+    if not session.posargs and not weekly.ALL:
         return  # all of it takes ten minutes
     session.run("python", "vgpu/build.py", "--compile-commands", silent=True, env={"VGPU_COMPILER": ""})
-    if compiled := [one for one in sources if one.endswith(".cpp") and "soname_shims" not in one]:
+    if compiled := [source for source in sources if source.endswith(".cpp") and "soname_shims" not in source]:
         session.run("run-clang-tidy.py", "-quiet", "-config-file", "vgpu/.clang-tidy", "-p", "vgpu", *compiled)
 
 
 @nox.session(default=False)
 def workflows(session: nox.Session) -> None:
-    """Actionlint, which pre-commit brings: it needs a network."""
+    """Check the CI workflows with actionlint.  Needs a network."""
     session.run("pre-commit", "run", "actionlint", "--all-files")
 
 
 @nox.session(tags=["static"])
 def tables(session: nox.Session) -> None:
-    """The tables are what the evidence gives."""
+    """Check that the generated tables match the evidence."""
     session.run("tfdet", "status", "--check")
 
 
 @nox.session(tags=["tests"])
 def host(session: nox.Session) -> None:
-    """The host's own tests."""
-    pytest(session, *SIDE_BY_SIDE, *(measure_coverage(session) if WEEKLY else []), "tests/host")
+    """Test src/tfdet."""
+    pytest(session, *PARALLEL, *(measure_coverage(session) if weekly.ALL else []), "tests/host")
 
 
-@nox.session(tags=["tests"] if WEEKLY else [], default=WEEKLY, requires=["host"])
+@nox.session(tags=["tests"] if weekly.ALL else [], default=weekly.ALL, requires=["host"])
 def coverage(session: nox.Session) -> None:
-    """How much of src/tfdet the tests of `host` reach: not less than it was.  Once a week (TFDET_TESTS=all)."""
-    if WEEKLY:
+    """Check that the coverage of src/tfdet has not fallen.  Runs after `host`, with TFDET_TESTS=all only."""
+    if weekly.ALL:
         session.run("coverage", "report")  # measuring takes a fifth more of the time
 
 
@@ -115,21 +116,21 @@ def measure_coverage(session: nox.Session) -> list[str]:
 
 @nox.session(tags=["tests"])
 def runtime(session: nox.Session) -> None:
-    """tfdeterminism and both wheels, in real old TensorFlows; beside them a real Slurm, which mostly waits."""
-    pytest(session, *SIDE_BY_SIDE, "tests/runtime", FLEET, "--ignore-glob=*/test_trace_*")
+    """Test tfdeterminism and both wheels in real old TensorFlows, and the fleet on a real Slurm."""
+    pytest(session, *PARALLEL, "tests/runtime", FLEET, "--ignore-glob=*/test_trace_*")
 
 
 @nox.session(tags=["tests"])
 def vgpu(session: nox.Session) -> None:
-    """The virtual GPU: each instruction against an independent reference.  Needs a C++ compiler."""
-    pytest(session, *SIDE_BY_SIDE, "tests/vgpu")
+    """Test the virtual GPU: each instruction against an independent reference.  Needs a C++ compiler."""
+    pytest(session, *PARALLEL, "tests/vgpu")
 
 
 @nox.session(tags=["tests"])
 def vgpu_sanitized(session: nox.Session) -> None:
-    """Every second day a part of the virtual GPU's tests with the address and undefined-behavior sanitizers (g++)."""
-    if DAY % 2 and not (WEEKLY or session.posargs):
-        session.skip(f"every second day: TFDET_DAY={DAY + 1}, or TFDET_TESTS=all")
+    """Test a part of the virtual GPU with address and undefined-behavior sanitizers (g++), every second day."""
+    if weekly.DAY % 2 and not (weekly.ALL or session.posargs):
+        session.skip(f"every second day: TFDET_DAY={weekly.DAY + 1}, or TFDET_TESTS=all")
     built = session.run("python", "vgpu/build.py", "--sanitize", silent=True, env={"VGPU_COMPILER": ""})
     libraries = [
         session.run("g++", f"-print-file-name={name}", silent=True, external=True)
@@ -148,26 +149,28 @@ def vgpu_sanitized(session: nox.Session) -> None:
 
 @nox.session(tags=["tests"])
 def trace(session: nox.Session) -> None:
-    """The debug tool, in real TensorFlows; what a file's tests record is recorded once."""
+    """Test `tfdet locate` and the other trace commands in real TensorFlows."""
+    # loadfile: tests of one file share the traces that they record.
     pytest(session, "-n", "3", "--dist", "loadfile", "--no-loadscope-reorder", *TRACE)
 
 
 @nox.session(tags=["tests"])
 def meta(session: nox.Session) -> None:
-    """Planted faults that the suite must catch; there are deadlines, so no more beside each other than CI has cores."""
+    """Test that the suite catches planted faults."""
+    # The tests have deadlines, so no more run in parallel than CI has cores.
     pytest(session, "-n", "2", "--dist", "loadfile", "tests/meta")
 
 
 # Docker gets the machine to itself.
 @nox.session(tags=["tests"])
 def e2e(session: nox.Session) -> None:
-    """Real Docker; without root or Docker they are skipped, and pytest names the reason."""
+    """Test images in a real Docker; skipped without root or Docker."""
     pytest(session, "tests/e2e", f"--ignore={FLEET}")
 
 
 @nox.session(default=False)
 def docs(session: nox.Session) -> None:
-    """Execute what the documents show (part of `host`, `runtime`, `trace` and `vgpu`)."""
+    """Execute the examples of the documents (part of `host`, `runtime`, `trace` and `vgpu`)."""
     documents = ["tests/host/repository/test_guide.py", "tests/host/fleet/test_cluster_guide.py"]
     documents += ["tests/host/cli/test_pytest_plugin.py", "tests/host/repository/test_tutorials.py"]
     documents += ["tests/host/bundle/test_bundle_run.py", "tests/host/store/test_trust_guide.py"]
@@ -178,7 +181,7 @@ def docs(session: nox.Session) -> None:
 
 @nox.session(default=False)
 def benchmarks(session: nox.Session) -> None:
-    """What benchmarks/README.md promises: `-- status`, `-- patches tf2.0`."""
+    """Measure a promise of benchmarks/README.md: `-- status`, `-- patches tf2.0`."""
     if not session.posargs:
         session.error(f"name one of {' '.join(sorted(path.stem for path in ROOT.glob('benchmarks/*.py')))}")
     name, *arguments = session.posargs
