@@ -32,6 +32,11 @@ class MeasurementColumn(NamedTuple):
         return CPU if self.device == CPU else GPU
 
     @property
+    def where(self) -> str:
+        """Where the ops ran, in a sentence: "on a CPU", "on nvidia-h200"."""
+        return "on a CPU" if self.device == CPU else f"on {self.device}"
+
+    @property
     def title(self) -> str:
         """CPU, none; nvidia-h200, UDA."""
         return f"{'CPU' if self.device == CPU else self.device}, {self.solution}"
@@ -127,7 +132,7 @@ class OpRow:
         """
         default, with_solution = MeasurementColumn(device, NONE), MeasurementColumn(device, solution)
         documented = {entry.says for entry in self.documented if default.documented_device in entry.devices}
-        where, nowhere = (f"on {device}", "no GPU") if default.documented_device == GPU else ("on a CPU", "none")
+        where, nowhere = default.where, "no GPU" if default.documented_device == GPU else "none"
         default_verdict, solution_verdict = self.verdicts.get(default), self.verdicts.get(with_solution)
         if default_verdict is Verdict.NONDETERMINISTIC and not documented:
             dtypes = self._dtypes(default, default_verdict)
@@ -164,8 +169,7 @@ class OpRow:
             compiled_verdict = variants.compiled(self.cells.get(column)).verdict
             for template in variants.compiled_note(eager_verdict, compiled_verdict):
                 under = f" under {column.solution}" if column.solution != NONE else ""
-                where = "on a CPU" if device == CPU else f"on {device}"
-                yield _kind(column, "compiled"), template.format(where=f"{where}{under}")
+                yield _kind(column, "compiled"), template.format(where=f"{column.where}{under}")
 
 
 # Verdicts of an op that ran on a device under the documented solution without an error.
