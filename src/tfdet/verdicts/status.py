@@ -133,7 +133,7 @@ class StatusCell:
             "signers_agreeing": self.inferred.agreeing_signers,
             "agreements": [agreement.as_json() for agreement in self.inferred.agreements],
             "verified": self.inferred.verified,
-            "ways": {
+            "variants": {
                 variant: {"verdict": str(part.verdict), "runs": part.runs, "differed": part.differed}
                 for variant, part in self.inferred.variants.items()
             },
