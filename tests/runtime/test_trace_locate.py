@@ -46,7 +46,7 @@ class ScriptedRuns(Search):
         builder.steps = steps  # type: ignore[attr-defined]
         self._script(builder, level, len(self.asked), environment or {})
         builder.end(weights=builder.weights)  # type: ignore[attr-defined]
-        self._remember(level, str(folder))
+        self._store_digests(level, str(folder))
         return str(folder)
 
 

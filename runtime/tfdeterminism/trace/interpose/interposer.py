@@ -75,7 +75,7 @@ class Interposer(object):
     def open(self):
         from . import kinds
         from .children import Children
-        from .tasks import Tasks
+        from .tasks import PoolTasks
 
         self.imports.open()
         if sys.version_info >= (3, 8):
@@ -84,7 +84,7 @@ class Interposer(object):
             self.kinds[kind.name] = kind(self)
             self.kinds[kind.name].open()
         Children(self).open()
-        Tasks(self).open()
+        PoolTasks(self).open()
         self.imports.add({name: self._framework_hook(name) for name in self.settings["frameworks"]})
         self.imports.add({"threading": self._wrap_thread_start})
         self.sets.open()

@@ -6,7 +6,7 @@ import inspect
 from .variables import current
 
 
-class Task(object):
+class PoolTask(object):
     """A function that a pool calls. number: of the task in the order of submission, behind its submitter's position."""
 
     def __init__(self, number, function, in_process):
@@ -21,7 +21,7 @@ class Task(object):
             return self._function(*args, **kwargs)
 
 
-class Tasks(object):
+class PoolTasks(object):
     """The wrappers around the functions that submit tasks. interposer: of this process."""
 
     def __init__(self, interposer):
@@ -43,7 +43,7 @@ class Tasks(object):
 
     def _task(self, function, in_process):
         self._count += 1
-        return Task("{}t{}".format(self._interposer.position, self._count), function, in_process)
+        return PoolTask("{}t{}".format(self._interposer.position, self._count), function, in_process)
 
     def _hook_pool(self, module):
         original, apply_async = module.Pool._get_tasks, module.Pool.apply_async

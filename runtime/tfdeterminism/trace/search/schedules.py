@@ -28,11 +28,11 @@ class Schedules(object):
     def __bool__(self):
         return self.name is not None
 
-    def run_environment(self, turn, more=None):
-        """Return the variables of run number `turn` among those that are compared; None for none."""
-        environment = dict(more or {})
+    def run_environment(self, number, extra=None):
+        """Return the variables of the run `number` of those that are compared; None for none."""
+        environment = dict(extra or {})
         if self:
-            environment[self.name] = self.values[turn % len(self.values)]
+            environment[self.name] = self.values[number % len(self.values)]
         if self._launches:
             environment[_REPORT] = self._launches
         return environment or None
@@ -58,7 +58,7 @@ class Schedules(object):
         """Return ({"times", "distinct"}, lines about the kernels) of an op that is run in each schedule."""
         path = os.path.join(folder, "launches.jsonl")
         report = {_REPORT: path} if self.name == VGPU else {}
-        runs = [replay(self.run_environment(turn, report if not turn else None)) for turn in range(len(self.values))]
+        runs = [replay(self.run_environment(number, {} if number else report)) for number in range(len(self.values))]
         outputs = zip(*[run["digests"] for run in runs])
         distinct = max([len({tuple(digests) for digests in output}) for output in outputs] or [1])
         return {"times": len(runs), "distinct": distinct}, _kernels(path)

@@ -27,7 +27,7 @@ class Search(object):
         self._folder, self._limit, self._steps, self._fix = folder, runs, steps, fix
         self._runner = runner or ProgramRunner(program, folder)
         self._schedules = schedules or Schedules()
-        self._turn = 0      # number of the run among those that are compared with each other
+        self._run_number = 0  # number of the run among those that are compared with each other
         self._progress = progress or Progress(1 + 2 + 2 + 2 + 1 + 1)
         self._count = 0
         self._ends = run_ends.RunEnds()
@@ -36,15 +36,15 @@ class Search(object):
 
     def search(self):
         """Return the SearchResult. Raises ProgramFailedError, TraceFormatError."""
-        self._untraced(0)
+        self._run_untraced(0)
         closest = self._find_closest_difference()
-        self._untraced(1)
+        self._run_untraced(1)
         if closest is None and not self._untraced_differ():
-            self._untraced(2)  # a race may occur in some runs only
+            self._run_untraced(2)  # a race may occur in some runs only
         if closest is None and self._untraced_differ() and not self._is_left_by_first_run():
             closest = self._compare_ops(self._steps)
         if closest is not None:
-            self._conclude(closest)
+            self._make_result(closest)
         if not self.result.unlocated and (self._untraced_differ() if closest is None else _is_coarse(closest)):
             self._search_hidden_difference(closest)
         self._compare_with_untraced()
@@ -75,21 +75,21 @@ class Search(object):
     def _compare_weights(self):
         """Return the TraceDiff of two runs at level weights; None if they agree or have no weights."""
         try:
-            return self._until_different("weights", self._steps)
+            return self._run_until_different("weights", self._steps)
         except (NothingRecordedError, trace_diff.NoRecordsError):
             return None
 
-    def _untraced(self, turn):
-        self._turn = turn
+    def _run_untraced(self, number):
+        self._run_number = number
         return self._run("none", None)
 
-    def _conclude(self, closest):
+    def _make_result(self, closest):
         self.result.difference, self.result.result, self.result.culprits = closest, closest.result, closest.culprits
         if not _is_coarse(closest):
             self._report_first_difference(closest.headers[0]["level"], closest)
             if closest.culprits:
                 confirmation = Confirmation(closest, self.result, self._folder, self._runner, self._schedules)
-                confirmation.confirm(self._run_extra, self._until_different, self._add_finding)
+                confirmation.confirm(self._run_extra, self._run_until_different, self._add_finding)
 
     def _is_left_by_first_run(self):
         """Return whether only the first run differs, and it left a file that the later runs read."""
@@ -110,7 +110,7 @@ class Search(object):
         if difference is not None:
             self._add_finding(
                 "in {} runs with probes at every op none that was recorded differed".format(len(self._ops)))
-            self._conclude(difference)
+            self._make_result(difference)
         elif self.result.masked_by_tracing:
             step = (closest and closest.first_step) or 0
             self.result.culprits = trace_diff.unordered_candidates(self._ops[-2:], step)
@@ -137,7 +137,7 @@ class Search(object):
         for _ in range(2):
             self._progress.planned += 2 * run_ends.MIN_ROUNDS
             for number in range(run_ends.MIN_ROUNDS):
-                untraced, traced = self._untraced(number), self._run("ops", self._steps)
+                untraced, traced = self._run_untraced(number), self._run("ops", self._steps)
                 first_traced = first_traced or traced
                 difference = trace_diff.compare([first_traced, traced])
                 if difference.culprits or difference.first_step is not None:
@@ -156,13 +156,13 @@ class Search(object):
         All other ops run as they do without probes.
         """
         try:
-            return self._until_different("unordered", self._steps)
+            return self._run_until_different("unordered", self._steps)
         except (NothingRecordedError, TraceFormatError):
             return None
 
     def _run_extra(self, *arguments, **options):
         """Make one run more than was planned, as the first of those that are compared."""
-        self._turn = 0
+        self._run_number = 0
         self._progress.planned += 1
         return self._run(*arguments, **options)
 
@@ -172,7 +172,7 @@ class Search(object):
     def _find_closest_difference(self):
         """Return the TraceDiff that shows a difference most closely, or None while all runs are the same."""
         try:
-            weights = self._until_different("weights", self._steps)
+            weights = self._run_until_different("weights", self._steps)
         except (NothingRecordedError, trace_diff.NoRecordsError):  # no training steps: only ops can tell
             return self._compare_ops(self._steps)
         if weights is None and not self._ends.distinct(traced=False):  # no weights: a loss alone tells little
@@ -182,9 +182,9 @@ class Search(object):
             return self._compare_ops(self._steps)
         if weights is None or weights.end_mismatch and not weights.culprits:
             return weights
-        return self._descend(weights) or weights
+        return self._refine_below_weights(weights) or weights
 
-    def _descend(self, weights):
+    def _refine_below_weights(self, weights):
         """Compare layers and then ops after weights differed; return the TraceDiff of the ops, or None."""
         self.result.values = weights.values
         self._report_first_difference("weights", weights)
@@ -192,7 +192,7 @@ class Search(object):
         if step is None:
             return self._compare_ops(self._steps)
         try:
-            layers = self._until_different("layers", (0, step + 1))
+            layers = self._run_until_different("layers", (0, step + 1))
         except (NothingRecordedError, trace_diff.NoRecordsError):
             layers = None  # a program without layers
         if layers is not None and layers.first_step is not None:
@@ -221,17 +221,17 @@ class Search(object):
         return later if _names_cause(later) else difference
 
     def _compare_ops(self, steps):
-        return self._until_different("ops", steps)
+        return self._run_until_different("ops", steps)
 
-    def _until_different(self, level, steps, more=()):
+    def _run_until_different(self, level, steps, more=()):
         """Return the first TraceDiff of two runs that differ in a record, else in their final weights.
 
         None is returned if all runs are the same. more: options of `trace run`.
         """
-        self._turn = 0
+        self._run_number = 0
         runs, unseen = [self._run(level, steps, more)], None
         for number in range(1, self._limit):
-            self._turn = number
+            self._run_number = number
             runs.append(self._run(level, steps, more))
             difference = trace_diff.compare([runs[0], runs[-1]])
             if difference.culprits or difference.end_mismatch or difference.first_step is not None:
@@ -253,13 +253,13 @@ class Search(object):
         description += ", with the advice" if fixed and (more or environment) else ""
         self._progress.begin_run("run {}, {}".format(self._count, description))
         with self._schedules.require_launches(folder if self._count == 1 else None):
-            self._runner.record(self._count, options, self._schedules.run_environment(self._turn, environment))
+            self._runner.record(self._count, options, self._schedules.run_environment(self._run_number, environment))
         self._progress.end_run()
         if not fixed:
-            self._remember(level, folder, environment)
+            self._store_digests(level, folder, environment)
         return folder
 
-    def _remember(self, level, folder, environment=None):
+    def _store_digests(self, level, folder, environment=None):
         digest = run_ends.digest_of_weights(folder)
         if digest and not environment:
             self._ends.add(level, digest)
@@ -276,9 +276,9 @@ class Search(object):
         self.result.findings.append(line)
         self._progress.print_line("  " + sanitize_line(line))
 
-    def _run_untraced_fix(self, options, environment, turn):
+    def _run_untraced_fix(self, options, environment, number):
         """Run the program without probes and return the digest of its final weights, or None."""
-        self._turn = turn
+        self._run_number = number
         folder = self._run("none", None, options, environment, fixed=True)
         return run_ends.digest_of_weights(folder)
 
@@ -287,7 +287,7 @@ class Search(object):
         steps = self.result.difference.steps_recorded if self.result.difference else self._steps
         distinct, numbers = [], []
         for number in range(self._limit):
-            self._turn = number
+            self._run_number = number
             folder = self._run("ops", steps, options, environment, fixed=True)
             matches = [other for other in distinct if trace_diff.compare([other, folder]).result == "same"]
             distinct += [] if matches else [folder]
