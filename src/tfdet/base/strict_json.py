@@ -19,7 +19,9 @@ def strict_json(content: str | bytes) -> Any:
     """Parse JSON; ValueError if it violates RFC 8259, nests deeper than MAX_DEPTH, or repeats a name in an object."""
     text = content if isinstance(content, str) else content.decode("utf-8")
     try:
-        value = json.loads(text, object_pairs_hook=_object, parse_constant=_constant, parse_int=_integer)
+        value = json.loads(
+            text, object_pairs_hook=_reject_duplicate_keys, parse_constant=_reject_constant, parse_int=_integer
+        )
     except RecursionError:
         raise ValueError("nested too deeply") from None
     if _has_escaped_half(text):  # otherwise all text is valid
@@ -67,7 +69,7 @@ def _require_shallow(value: Any) -> None:
             raise ValueError("nested too deeply")
 
 
-def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _reject_duplicate_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     members: dict[str, Any] = {}
     for name, value in pairs:
         if name in members:
@@ -76,5 +78,5 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return members
 
 
-def _constant(name: str) -> NoReturn:
+def _reject_constant(name: str) -> NoReturn:
     raise ValueError(f"{name} is not a JSON number")

@@ -107,7 +107,7 @@ def _engine() -> Environment:
         finalize=_finalize,
     )
     engine.filters.update(
-        code=wording.render_code, cited=wording.link_citations, plain=wording.strip_code, cut=truncate
+        code=wording.render_code, cited=wording.link_citations, plain=wording.strip_code, truncated=truncate
     )
     engine.globals.update(verdicts=wording.VERDICTS, backings=wording.BACKINGS)
     return engine
