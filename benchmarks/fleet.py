@@ -208,7 +208,7 @@ class Cluster:
             return self.run(project, folder, "--resume")
         (self._slurm.kill if target == "slurmctld" else self._slurm.kill_node)(target)
         time.sleep(random.uniform(0, 2))
-        self._slurm.bring_up(target)
+        self._slurm.start_node(target)
         return watcher
 
 

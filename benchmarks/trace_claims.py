@@ -64,7 +64,7 @@ def faults(path: Path, forks: Any) -> tuple[list[str], str]:
 
 def search_report(path: Path, forks: Any) -> str:
     """Search a copy of a program in its own folder, where a run finds the files of earlier ones; return the report."""
-    from collection import Forked, Program
+    from collection import ForkedRunner, Program
 
     from tfdeterminism.trace.report import text
     from tfdeterminism.trace.search.progress import Progress
@@ -76,7 +76,7 @@ def search_report(path: Path, forks: Any) -> str:
         traces.mkdir()
         # 8: the planned runs, for a progress line that nobody reads here.
         search = Search([str(program.path)], str(traces), progress=Progress(8, out=io.StringIO()),
-                        runner=Forked(program, traces, forks))  # fmt: skip
+                        runner=ForkedRunner(program, traces, forks))  # fmt: skip
         return text.search_text(search.search())
 
 

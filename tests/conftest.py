@@ -99,10 +99,10 @@ def copy(few: Path, tmp_path: Path) -> Project:
 
 
 @pytest.fixture(scope="session")
-def made_once(
+def shared_folder(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Callable[[str, Callable[[Path], object]], Path]:
-    """made_once(name, make): a folder that `make` fills once for all processes of a session, and nobody writes into."""
+    """shared_folder(name, make): a read-only folder that `make` fills once for all processes of a session."""
     mine = tmp_path_factory.getbasetemp()
     # Asked of the session: a test that starts pytest hands its worker's environment on.
     shared = mine.parent if xdist.is_xdist_worker(request) else mine
@@ -120,9 +120,9 @@ def made_once(
 
 
 @pytest.fixture(scope="session")
-def few(made_once: Callable[..., Path]) -> Path:
+def few(shared_folder: Callable[..., Path]) -> Path:
     """What `copy` copies: `tfdet status` takes a quarter of the time there."""
-    return made_once("few", few_environments)
+    return shared_folder("few", few_environments)
 
 
 @pytest.fixture

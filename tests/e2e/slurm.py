@@ -70,10 +70,10 @@ class Slurm:
     def start(self) -> None:
         """Start the daemons, and wait until the nodes are idle; raise RuntimeError if they do not start."""
         for name in ("slurmctld", *NODES):
-            self.bring_up(name)
+            self.start_node(name)
         wait_for(lambda: self.states() == dict.fromkeys(NODES, "idle"), "two idle nodes", 60)
 
-    def bring_up(self, name: str) -> None:
+    def start_node(self, name: str) -> None:
         """Start a daemon (the controller, or a node's), which forks and writes its pid file."""
         (self.folder / f"{name}.pid").unlink(missing_ok=True)
         command = ["slurmctld"] if name == "slurmctld" else ["slurmd", "-N", name]

@@ -92,8 +92,8 @@ def test_killed_daemons_change_no_evidence(slurm: Slurm, tmp_path: Path, device:
     slurm.kill_node("n1")
     slurm.kill("slurmctld")
     os.kill(submitter.pid, signal.SIGKILL)
-    slurm.bring_up("slurmctld")
-    slurm.bring_up("n1")
+    slurm.start_node("slurmctld")
+    slurm.start_node("n1")
     output = wait_for_output(fleet_run(slurm, folder, "--resume", "--out", str(fleet_records)), slurm)
     assert f"{len(SELECTION[device])} of {len(SELECTION[device])} tasks done" in output
     assert record_counts(local_records) == record_counts(fleet_records)

@@ -110,12 +110,12 @@ def tables(checkout: Project, audits: dict[str, AuditIndex]) -> AuditTables:
 
 
 @pytest.fixture(scope="session")
-def small(made_once: Callable[..., Path]) -> Project:
+def small(shared_folder: Callable[..., Path]) -> Project:
     """Return a project with six TensorFlow environments, one of PyTorch, and a part of their evidence; read-only."""
-    return Project(made_once("small", small_project))
+    return Project(shared_folder("small", small_project))
 
 
 @pytest.fixture(scope="session")
-def site(small: Project, made_once: Callable[..., Path]) -> Path:
+def site(small: Project, shared_folder: Callable[..., Path]) -> Path:
     """The folder of the small project's site."""
-    return made_once("site", partial(build, small))
+    return shared_folder("site", partial(build, small))

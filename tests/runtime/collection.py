@@ -128,7 +128,7 @@ def programs(environment: str) -> list[Program]:
     return [program for program in all_programs if environment in program.environments]
 
 
-class Forked(ProgramRunner):
+class ForkedRunner(ProgramRunner):
     """Makes the runs of `locate` as forks of one process that has imported TensorFlow."""
 
     def __init__(self, program: Program, folder: Path, forks: Forks) -> None:
@@ -150,17 +150,17 @@ class Forked(ProgramRunner):
         return json.loads(ran.stdout.strip().splitlines()[-1])
 
 
-def located(program: Program, forks: Forks, folder: Path, runs: int = 5) -> dict[str, Any]:
+def search_program(program: Program, forks: Forks, folder: Path, runs: int = 5) -> dict[str, Any]:
     """Run `locate --json` on a program; return the parsed output."""
     progress = Progress(8, out=io.StringIO())
     search = Search([str(program.path)], str(folder), runs, progress=progress,
-                    runner=Forked(program, folder, forks))  # fmt: skip
+                    runner=ForkedRunner(program, folder, forks))  # fmt: skip
     return search.search().as_json()
 
 
 def faults(program: Program, forks: Forks, folder: Path, runs: int = 5) -> list[str]:
     """Locate the causes in a program; returns the differences from the expected answer."""
     try:
-        return program.faults(located(program, forks, folder, runs))
+        return program.faults(search_program(program, forks, folder, runs))
     except (ProgramFailedError, TraceFormatError) as error:
         return [f"failed: {error.cause.splitlines()[0]}"]

@@ -41,7 +41,7 @@ def make(tmp_path: Path) -> Callable[..., Path]:
     def make_trace(build: Build, run: int, end: bool = True, **header: Any) -> Path:
         builder = TraceBuilder(tmp_path / f"{next(numbers)}.tfdt", **header)
         build(builder, run)
-        return builder.end() if end else builder.killed()
+        return builder.end() if end else builder.close_as_killed()
 
     return make_trace
 

@@ -35,7 +35,8 @@ class Case:
     """One call.  build(*tensors) uses public functions; wrt: inputs to differentiate.
 
     second: whether the original op has a second derivative.  terms: how many numbers are added up at most (for the
-    tolerance).  eps: the type whose rounding counts, where it is not the widest one's.
+    tolerance).  modes: eager, or in a graph that knows the shape (static), the number of dimensions (dims), nothing
+    (rank).  eps: the type whose rounding counts, where it is not the widest one's.
     expected(*arrays in float64): an independent NumPy computation of the first output.
     """
 
@@ -45,21 +46,21 @@ class Case:
         self.wrt, self.second, self.terms, self.expected = list(wrt), second, terms, expected
         self.modes, self.eps = list(modes), eps
 
-    def originals(self):
+    def original_results(self):
         """Return ({mode: results of the original op}, faults)."""
         values = {}
         for mode in self.modes:
             try:
                 values[mode] = self.results(mode)
             except Exception:
-                if mode not in ("rank", "dims") and VERSION >= (1, 14):  # not taken there; 1.13 lacks some ops whole
+                if mode not in ("rank", "dims") and VERSION >= (1, 14):  # 1.13 lacks some ops
                     return {}, ["%s: the original fails: %s" % (mode, traceback.format_exc()[-1500:])]
         return values, []
 
-    def faults(self, originals):
+    def faults(self, original_results):
         """Return how the results of the installed patched op differ from the original's."""
         faults = []
-        for mode, expected in originals.items():
+        for mode, expected in original_results.items():
             try:
                 faults += ["%s: %s" % (mode, fault) for fault in self.compare(expected, self.results(mode))]
             except Exception:
@@ -75,21 +76,22 @@ class Case:
         if len(expected) != len(actual):
             return ["%d results instead of %d" % (len(actual), len(expected))]
         for number, (old, new) in enumerate(zip(expected, actual)):
-            faults += ["result %d: %s" % (number, fault) for fault in self.close(old, new)]
+            faults += ["result %d: %s" % (number, fault) for fault in self.differences(old, new)]
         if self.expected is not None:
-            exact = self.expected(*[_double(array) for array in self.inputs])
-            faults += ["against NumPy: " + fault for fault in self.close(exact.astype(actual[0].dtype), actual[0])]
+            exact = self.expected(*[_to_float64(array) for array in self.inputs])
+            exact = exact.astype(actual[0].dtype)
+            faults += ["against NumPy: " + fault for fault in self.differences(exact, actual[0])]
         return faults
 
-    def close(self, old, new):
+    def differences(self, old, new):
         """Return how the new array differs from the old one by more than rounding."""
         if old.shape != new.shape or old.dtype != new.dtype:
             return ["%s %s instead of %s %s" % (new.dtype, new.shape, old.dtype, old.shape)]
         types = [str(array.dtype) for array in self.inputs] + [str(old.dtype), self.eps]
         eps = max(EPS.get(name, 0) for name in types)
-        old, new = _double(old), _double(new)
+        old, new = _to_float64(old), _to_float64(new)
         if not np.array_equal(np.isnan(old), np.isnan(new)) or not np.array_equal(np.isinf(old), np.isinf(new)):
-            return ["other places of NaN or infinity"]
+            return ["NaN or infinity at other elements"]
         old, new = old[np.isfinite(old)], new[np.isfinite(new)]
         scale = max(1.0, np.abs(old).max()) if old.size else 1.0
         bound = 8 * eps * self.terms * scale
@@ -97,7 +99,7 @@ class Case:
         return [] if worst <= bound else ["differs by %.3g, allowed is %.3g" % (worst, bound)]
 
 
-def _double(array):
+def _to_float64(array):
     array = np.asarray(array)
     return array.astype("complex128" if array.dtype.kind == "c" else "float64")
 
@@ -185,14 +187,14 @@ def main():
         if case.patch in by_patch and (not chosen or any(word in case.name for word in chosen)):
             by_patch[case.patch].append(case)
     for key, cases_of_patch in by_patch.items():
-        for case, originals, faults in compared(key, cases_of_patch):
-            print(json.dumps({"case": case.name, "patch": key, "faults": faults, "compared": len(originals)}))
+        for case, original_results, faults in compared(key, cases_of_patch):
+            print(json.dumps({"case": case.name, "patch": key, "faults": faults, "compared": len(original_results)}))
         sys.stdout.flush()
 
 
 def compared(key, cases):
     """Return [(case, the originals' results, faults)]; install the patches once, as finding an op's names is slow."""
-    case_values = [(case,) + case.originals() for case in cases]
+    case_values = [(case,) + case.original_results() for case in cases]
     replaced = Replacements()
     replaced.install(PATCHES[key])
     try:

@@ -16,7 +16,7 @@ from patches_arguments_checks import error_differences
 from patches_base_checks import KEYS, VERSION, patched, tf1
 from patches_indices_checks import not_a_number, refused
 from patches_layers_checks import built_graph, keras_layers, traced_graph
-from patches_putting_back_checks import names, putting_back
+from patches_restore_checks import names, restore_faults
 from patches_scenarios_checks import scenarios
 
 
@@ -101,7 +101,7 @@ def main():
     if VERSION < (2, 0):
         # Graphs are built first: eager execution is switched on once, for the rest of the process.
         tf1.enable_eager_execution()
-    for check in (error_differences, refused, not_a_number, names, putting_back, crops):
+    for check in (error_differences, refused, not_a_number, names, restore_faults, crops):
         faults += ["%s: %s" % (check.__name__, fault) for fault in check()]
     print(json.dumps(dict(result, faults=faults)))
 

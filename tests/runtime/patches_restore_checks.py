@@ -45,7 +45,7 @@ def names():
     return faults
 
 
-def putting_back():
+def restore_faults():
     """restore() restores every module; installing twice has no further effect; references of the user are reported."""
     user = types.ModuleType("users_model")
     user.mine, user.bias = tf.image.adjust_contrast, tf.nn.bias_add

@@ -61,13 +61,13 @@ def compare(functions):
             for number, three in enumerate(zip(expected, read("saved")[source][name], elsewhere)):
                 right = next((value for value in three if isinstance(value, list)), three[1])
                 actual = results[name][number]
-                if not alike(right, actual) and not alike(expected[number], actual):
+                if not are_identical(right, actual) and not are_identical(expected[number], actual):
                     faults.append("%s, %s, derivative %d: %s instead of %s" % (
                         kind, name, number, actual, expected[number]))
     return faults, count
 
 
-def alike(one, other):
+def are_identical(one, other):
     """Whether two results are close, or the same error."""
     if not (isinstance(one, list) and isinstance(other, list)):
         return one == other
@@ -102,7 +102,7 @@ def use_others():
                 continue
 
 
-def never_silent():
+def unclear_error_faults():
     """An op that cannot be saved raises; names that older versions of the library wrote have no meaning."""
     from tensorflow.python.framework import ops
 
@@ -131,7 +131,7 @@ def never_silent():
     return faults
 
 
-def first_of_all(op):
+def runs_first(op):
     """Return a function whose op gets the number of the first op of a process."""
     function = tf.function(lambda x: op(tf.zeros([3]), [[0], [1], [2]], x),
                            input_signature=[tf.TensorSpec([3], tf.float32)], autograph=False)
@@ -141,13 +141,13 @@ def first_of_all(op):
 
 def save_add():
     module = tf.Module()
-    module.call = first_of_all(tf.tensor_scatter_nd_add)
+    module.call = runs_first(tf.tensor_scatter_nd_add)
     tf.saved_model.save(module, path("add"))
 
 
 def load_add():
     """Return the gradient, or the name of the error."""
-    first_of_all(tf.tensor_scatter_nd_sub)
+    runs_first(tf.tensor_scatter_nd_sub)
     module, x = tf.saved_model.load(path("add")), tf.ones([3])
 
     def gradient():
@@ -176,7 +176,7 @@ def main():
             use_others()
         faults, count = compare(load())
         if WHAT == "load-after":
-            faults += never_silent()
+            faults += unclear_error_faults()
         print(json.dumps({"faults": faults, "compared": count}))
 
 

@@ -73,7 +73,7 @@ def test_tasks_distributed_otherwise_among_workers_are_the_same(
             key = builder.eager("work.py:3#0", "Sin")
             for value in share:
                 builder.record(key, value)
-            builder.killed()  # as a pool ends its workers
+            builder.close_as_killed()  # as a pool ends its workers
     diff = trace_diff.compare([str(tmp_path / "0"), str(tmp_path / "1")])
     assert diff.result == code
 
@@ -85,7 +85,7 @@ def test_the_last_step_of_a_killed_child_may_be_missing(tmp_path: Path, steps: t
         key = builder.op("a")
         for step in range(count):
             builder.record(key, step, step)
-        builder.killed()
+        builder.close_as_killed()
     assert trace_diff.compare([str(tmp_path / "0"), str(tmp_path / "1")]).result == result
 
 

@@ -253,7 +253,7 @@ def test_any_end_block_is_compared_or_refused(
         builder.record(builder.op("MatMul"), run)
         builder._writer.records = 0
         builder._writer._block(b"DONE", json.dumps({"clean": True, "steps": 1, field: value}).encode())
-        paths.append(str(builder.killed()))
+        paths.append(str(builder.close_as_killed()))
     assert diff.main(paths, out=io.StringIO()) in (1, 2)
 
 

@@ -81,9 +81,9 @@ class TraceBuilder:
         """Write the end of a run that ended well, with these fields changed; return the path."""
         self._writer.end(**{"clean": True, "exit": 0, "weights": "00", "variables": {}, "steps": 1, "error": None,
                             **fields})  # fmt: skip
-        return self.killed()
+        return self.close_as_killed()
 
-    def killed(self) -> Path:
+    def close_as_killed(self) -> Path:
         """Close the file as a killed run leaves it, without an end; return the path."""
         self._writer.close()
         return self.path

@@ -50,17 +50,17 @@ class Worker:
         self.process.stdin.write(test.encode() + b"\n")
         self.process.stdin.flush()
         if not select.select([self.process.stdout], [], [], self.limit)[0]:
-            self.end()
+            self.stop()
             return Result("hung", f"no end within {self.limit} s")
         line = self.process.stdout.readline()
         if not line:
             return Result("died", f"the process ended with {self.process.wait()}")
         answer = json.loads(line)
         if answer["dead"]:
-            self.end()
+            self.stop()
         return to_result(answer["how"], answer["why"], answer["refused"], answer["launches"])
 
-    def end(self) -> None:
+    def stop(self) -> None:
         """Kill the process."""
         if self.process:
             self.process.kill()
@@ -84,7 +84,7 @@ def run_all(worker: Worker, tests: Sequence[str]) -> dict[str, Result]:
         print(f"\r{len(results)} of {len(tests)} ", end="", file=sys.stderr, flush=True)
         if results[test].fails:
             print(results[test].how, test, flush=True)
-    worker.end()
+    worker.stop()
     return results
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from exact import Real, canonical, result
 from operands import assert_same, operand_tuples, signed, size, unsigned, wrap
-from virtual_device import kernel, register, word  # kernel: a PTX kernel; %i is the thread in the grid, %t in the block
+from virtual_device import kernel, register, sized_type  # in a kernel %i is the thread in the grid, %t in the block
 
 LANES = 32
 
@@ -50,7 +50,7 @@ def atomic_kernel(op, type, space, reads):
     address = {"global": "[%at]", "shared": "[%near]", "generic": "[%at]", "generic shared": "[%other]"}[space]
     name, old = ("atom", "%d, ") if reads else ("red", "")
     apply = f"{name}.{space_modifier}{op}.{suffix}{type} {old}{address}, %b{desired};"
-    bits = word(unsigned(type))
+    bits = sized_type(unsigned(type))
     stage = f"st.shared.{bits} [%near], %a;" if "shared" in space else ""
     store_back = f"ld.shared.{bits} %a, [%near]; st.global.{bits} [%at], %a;" if "shared" in space else ""
     loads = "".join(

@@ -47,7 +47,7 @@ mov.u32 %t, %tid.x; mov.u32 %i, %ctaid.x; mov.u32 %r0, %ntid.x; mad.lo.u32 %i, %
 """
 
 
-def word(dtype):
+def sized_type(dtype):
     """Return the PTX type that holds the bits of a NumPy type in memory."""
     return f"b{8 * np.dtype(dtype).itemsize}"
 
@@ -152,12 +152,12 @@ class Device:
             text += (
                 f"ld.param.u64 %at, [p{k}]; mul.wide.u32 %offset, %i, {operand.itemsize}; add.u64 %at, %at, %offset;\n"
             )
-            text += f"ld.global.{word(operand.dtype)} %{NAMES[k]}, [%at];\n"
+            text += f"ld.global.{sized_type(operand.dtype)} %{NAMES[k]}, [%at];\n"
         text += body + "\n"
         for k, dtype in enumerate(out, len(operands)):
             size = np.dtype(dtype).itemsize
             text += f"ld.param.u64 %at, [p{k}]; mul.wide.u32 %offset, %i, {size}; add.u64 %at, %at, %offset;\n"
-            text += f"st.global.{word(dtype)} [%at], %{'defg'[k - len(operands)]};\n"
+            text += f"st.global.{sized_type(dtype)} [%at], %{'defg'[k - len(operands)]};\n"
         arrays = [*operands, *(np.zeros(count, dtype) for dtype in out)]
         text = kernel(text, [f"p{k}" for k in range(len(arrays))], head=head)
         result, arrays = self.run(text, arrays, (count + 127) // 128, 128)

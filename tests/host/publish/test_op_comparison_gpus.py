@@ -83,15 +83,15 @@ def make_project_with_gpu(root: Path) -> None:
 
 
 @pytest.fixture(scope="module")
-def project(made_once: Callable[..., Path]) -> Project:
+def project(shared_folder: Callable[..., Path]) -> Project:
     """The project with records of a GPU; read-only."""
-    return Project(made_once("carded", make_project_with_gpu))
+    return Project(shared_folder("carded", make_project_with_gpu))
 
 
 @pytest.fixture(scope="module")
-def site(project: Project, made_once: Callable[..., Path]) -> Path:
+def site(project: Project, shared_folder: Callable[..., Path]) -> Path:
     """The site of that project."""
-    return made_once("site-of-a-card", partial(build, project))
+    return shared_folder("site-of-a-card", partial(build, project))
 
 
 def page_data(page: Path) -> dict[str, Any]:
