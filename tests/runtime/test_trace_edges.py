@@ -45,7 +45,7 @@ def test_the_last_write_is_named(tmp_path: Path, edge: str) -> None:
     ]
 
 
-def test_what_goes_into_the_last_write_is_named_instead(tmp_path: Path) -> None:
+def test_inputs_of_the_last_write_are_named_instead(tmp_path: Path) -> None:
     diff = trace_diff.compare([last_step(tmp_path / name, name, gradient=name, edge="end") for name in "ab"])
     assert [culprit["op_type"] for culprit in diff.culprits] == ["Mul"]
 

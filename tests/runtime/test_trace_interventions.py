@@ -298,7 +298,7 @@ def test_a_task_of_a_fork_is_seeded_by_its_arguments(tmp_path: Path) -> None:
         ("def f(n)\n    return random.random()", 2),
     ],
 )
-def test_what_has_no_arguments_is_not_seeded_by_them(source: str, line: int) -> None:
+def test_code_without_arguments_is_not_seeded_by_them(source: str, line: int) -> None:
     assert source_fixes.seeded_by_arguments(source, line, "global:random") == source
 
 
@@ -464,7 +464,7 @@ def _has_ended(stat: Path, seconds: float = 30) -> bool:
     return False
 
 
-def test_what_a_run_has_started_ends_with_it_at_its_limit(runner: Any, tmp_path: Path) -> None:
+def test_processes_of_a_run_end_with_it_at_its_time_limit(runner: Any, tmp_path: Path) -> None:
     program = runner(f"""
 import multiprocessing, os, time
 def child():
@@ -482,7 +482,7 @@ if __name__ == "__main__":
         assert _has_ended(Path(f"/proc/{number}/stat")), "it still runs"
 
 
-def test_what_a_process_of_the_run_before_prints_is_no_part_of_this_one(runner: Any, tmp_path: Path) -> None:
+def test_output_of_an_earlier_runs_process_is_not_counted(runner: Any, tmp_path: Path) -> None:
     flags = str(tmp_path / "run-")
     program = runner(f"""
 import os, subprocess, time
@@ -1013,7 +1013,7 @@ SHARE = "import multiprocessing\nprint(100 // multiprocessing.cpu_count())"
         (SHARE, "processors", 2),
     ],
 )
-def test_what_is_varied_is_latent(text: str, kind: str, line: int, tmp_path: Path) -> None:
+def test_a_varied_value_is_a_latent_cause(text: str, kind: str, line: int, tmp_path: Path) -> None:
     code, output = located(write_program(tmp_path, main=text), "--max-runs", "3")
     if kind != "completion" or output["interventions"]["verdict"] == "same":  # threads may well differ by themselves
         assert [(entry["kind"], entry["places"]) for entry in output["interventions"]["latent"]] == [
@@ -1035,7 +1035,7 @@ def test_runs_that_agree_by_the_hash_seed_alone(tmp_path: Path, monkeypatch: pyt
 
 
 @pytest.mark.parametrize(("order", "latent"), [("", [("listing", ["main.py:2"])]), ("sorted", [])])
-def test_what_another_machine_may_list_otherwise_is_latent(
+def test_a_listing_that_differs_between_machines_is_a_latent_cause(
     order: str, latent: list[tuple[str, list[str]]], tmp_path: Path
 ) -> None:
     program = write_program(tmp_path, main=f"import os\nprint({order}(os.listdir('data')))")
@@ -1513,7 +1513,7 @@ def test_only_a_child_of_the_launcher_is_a_rank(
         (["--"], []),
     ],
 )  # fmt: skip
-def test_what_a_shell_would_start_is_what_python_runs(words: list[str], argv: list[str]) -> None:
+def test_python_runs_the_arguments_that_a_shell_would_pass(words: list[str], argv: list[str]) -> None:
     assert command_line.program_of(words) == argv
 
 

@@ -364,7 +364,7 @@ torch.save(weight.detach(), kept)
 
 @weekly.on_day(0)
 @pytest.mark.tensorflow
-def test_what_torch_saves_outside_the_folder_is_restored(torch_python: Path, tmp_path: Path) -> None:
+def test_files_that_torch_saves_outside_the_folder_are_restored(torch_python: Path, tmp_path: Path) -> None:
     """PyTorch writes the file from C++; the user's file is as before."""
     folder, outside_file = tmp_path / "program", tmp_path / "kept.pt"
     folder.mkdir()

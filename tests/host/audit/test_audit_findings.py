@@ -196,7 +196,7 @@ def test_order_dependent_ops_name_their_sources(checkout: Project, sources: Mapp
         order_dependent_ops(checkout.audits, "tf9", sources)
 
 
-def test_what_changed_from_2_4_to_2_8(audits: dict[str, AuditIndex], sources: Mapping[str, Source]) -> None:
+def test_changes_from_2_4_to_2_8(audits: dict[str, AuditIndex], sources: Mapping[str, Source]) -> None:
     changes = diff_builds(audits["tf2.4"], audits["tf2.8"], sources)
     assert "tensorflow::SegmentReduceVectorKernel" in changes.deterministic_added
     assert "TF_USE_DETERMINISTIC_SEGMENT_REDUCTIONS" in changes.variables[0]

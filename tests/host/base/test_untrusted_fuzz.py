@@ -242,7 +242,7 @@ def test_a_key(folder: Path, data: st.DataObject) -> None:
 
 @fuzzed
 @given(text=documents({"result": "same", "first_step": None, "culprits": [], "traces": [{"argv": ["a"]}]}))
-def test_what_the_debug_tool_prints(text: bytes) -> None:
+def test_output_of_the_trace_commands(text: bytes) -> None:
     try:
         result = locate.parse_result(text)
     except DataError:

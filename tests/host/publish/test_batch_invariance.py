@@ -85,7 +85,7 @@ def test_negative_zero_is_another_row() -> None:
     assert (result["differs"], result["max_absolute"]) == ([3], 0.0)
 
 
-def test_what_does_not_run_is_reported_and_the_others_go_on() -> None:
+def test_a_failing_case_is_reported_and_others_run() -> None:
     class Lacking:
         op, shape, dtype, control = "sum", "7", "float16", False
 

@@ -57,7 +57,7 @@ def test_a_layer_imports_only_those_below_it(layer: str) -> None:
                 )
 
 
-def test_what_every_layer_may_import_imports_none() -> None:
+def test_modules_that_every_layer_imports_import_no_layer() -> None:
     for name in ANY_LAYER_MAY_IMPORT:
         for imported in imports(TRACE / f"{name}.py"):
             assert not imported.startswith("tfdeterminism.trace.") or imported.split(".")[2] in ANY_LAYER_MAY_IMPORT, (

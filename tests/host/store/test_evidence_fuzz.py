@@ -74,6 +74,6 @@ def test_each_mutant_is_refused_or_taken_as_it_is(store: FuzzedStore) -> None:
 
 
 @pytest.mark.parametrize("path", FAILED, ids=lambda path: path.stem)
-def test_what_was_taken_once_is_refused(store: FuzzedStore, path: Path) -> None:
+def test_a_once_accepted_falsehood_is_refused(store: FuzzedStore, path: Path) -> None:
     for line in path.read_bytes().splitlines(keepends=True):
         assert not is_taken(store, {}, [line])

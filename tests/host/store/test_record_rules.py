@@ -166,7 +166,9 @@ def devices(checkout: Project) -> DeviceRegistry:
 
 
 @pytest.mark.parametrize("row", IN_TABLES + BESIDE, ids=lambda row: row[0])
-def test_what_no_run_can_have_given_is_no_record(devices: DeviceRegistry, row: tuple[str, str, dict[str, Any]]) -> None:
+def test_a_record_that_no_run_can_write_is_rejected(
+    devices: DeviceRegistry, row: tuple[str, str, dict[str, Any]]
+) -> None:
     genuine = make_record(row[1])
     accepted(devices, signed(genuine))
     with pytest.raises(ValueError, match=r"\w"):
@@ -174,7 +176,7 @@ def test_what_no_run_can_have_given_is_no_record(devices: DeviceRegistry, row: t
 
 
 @pytest.mark.parametrize("stack_fields", [card(), emulated(), emulated(schedules=[])])
-def test_what_the_rules_on_a_stack_are_tried_with_is_a_record(
+def test_the_record_that_stack_rules_are_tested_with_is_valid(
     devices: DeviceRegistry, stack_fields: dict[str, Any]
 ) -> None:
     accepted(devices, signed({**make_record(), **stack_fields}))

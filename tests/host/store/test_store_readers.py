@@ -147,7 +147,7 @@ def mutants(draw: st.DrawFn) -> bytes:
 
 @settings(max_examples=EXAMPLES, deadline=None, derandomize=True, database=None)
 @given(line=mutants())
-def test_whatever_is_taken_in_is_read(
+def test_every_accepted_file_is_read(
     tmp_path_factory: pytest.TempPathFactory, rules: ConsistencyRules, line: bytes
 ) -> None:
     """Both readers return the same content of the record."""
@@ -195,7 +195,7 @@ FALSE: list[tuple[str, dict[str, Any]]] = [
 
 
 @pytest.mark.parametrize("row", [*FALSE, ("another source's case", {})], ids=lambda row: row[0])
-def test_what_is_false_is_neither_taken_nor_read(
+def test_a_false_record_is_neither_accepted_nor_read(
     tmp_path: Path, rules: ConsistencyRules, known: dict[str, Any], row: tuple[str, dict[str, Any]]
 ) -> None:
     changes = row[1] or {"case_hash": case_hash_of_another_source(rules)}

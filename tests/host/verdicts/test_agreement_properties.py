@@ -100,7 +100,7 @@ def test_order_and_duplicates_change_no_agreement(rows: list[Row], data: st.Data
 
 @PROPERTY
 @given(rows=ROWS, machine=st.sampled_from("12345"), case=st.sampled_from("abc"), seen=OBSERVATIONS)
-def test_a_signer_who_disagrees_raises_no_count(rows: list[Row], machine: str, case: str, seen: Observation) -> None:
+def test_a_disagreeing_signer_raises_no_count(rows: list[Row], machine: str, case: str, seen: Observation) -> None:
     if seen == strongest(rows):
         return
     before, after = cell(rows), cell([*rows, Row("newcomer", machine, case, seen, "x")])
