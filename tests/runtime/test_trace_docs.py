@@ -12,7 +12,7 @@ from pathlib import Path
 import guides
 import pytest
 import weekly
-from collection import Program, located
+from collection import Program, search_program
 from forks import Forks, Job
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -83,7 +83,7 @@ def test_the_programs_of_the_verdicts_give_these_verdicts(forks: Callable[[str],
         for path in re.findall(r"`(tests/runtime/collection/\w+\.py)`", text):
             folder = tmp_path / Path(path).stem
             folder.mkdir()
-            located_result = located(Program(ROOT / path), forks("tf2.21"), folder)
+            located_result = search_program(Program(ROOT / path), forks("tf2.21"), folder)
             if not re.match(verdict_pattern(words.rstrip(".")), located_result["verdict"]):
                 wrong.append((path, words, located_result["verdict"]))
     assert wrong == []
