@@ -1274,7 +1274,7 @@ def test_counted_time_ends_a_loop() -> None:
 
 @pytest.mark.parametrize("kind", [kind.name for kind in kinds.ALL if kind.has_pin])
 def test_every_kind_has_advice_and_a_documented_limit(kind: str) -> None:
-    assert source_fixes.words(kind)
+    assert source_fixes.advice(kind)
     module = sys.modules[kinds.BY_NAME[kind].__module__]
     assert module.__doc__
     assert {"Pinned:", "annot be pinned:", "Example:"} <= {word for word in ("Pinned:", "annot be pinned:", "Example:")
@@ -1283,15 +1283,15 @@ def test_every_kind_has_advice_and_a_documented_limit(kind: str) -> None:
 
 def test_the_advice_is_that_of_the_change() -> None:
     sets, digests = (
-        source_fixes.words("hash-seed", source_fixes.changes_of_line("hash-seed", text, 1))
+        source_fixes.advice("hash-seed", source_fixes.changes_of_line("hash-seed", text, 1))
         for text in ("x = list({'a', y})", "x = hash(y) % 64")
     )
-    assert len({sets, digests, source_fixes.words("hash-seed")}) == 3
+    assert len({sets, digests, source_fixes.advice("hash-seed")}) == 3
     tasks, callbacks = (
-        source_fixes.words("completion", source_fixes.changes_of_line("completion", text, 1))
+        source_fixes.advice("completion", source_fixes.changes_of_line("completion", text, 1))
         for text in ("x = list(pool.map(f, xs))", "p.apply_async(f, (n,), callback=rows.append)")
     )
-    assert "share nothing" in tasks and callbacks == source_fixes.words("completion")
+    assert "share nothing" in tasks and callbacks == source_fixes.advice("completion")
 
 
 NO_FIXES = [

@@ -1,8 +1,9 @@
 """Scatters into variables, where indices repeat.
 
-The updates of each place are combined to one, as in `reduce`; then TensorFlow's own op writes every place once. So no
-order is left, and the variable's lock, checks and return value are the original's. Of several values for one place the
-last wins, as in TensorFlow's kernels for the CPU. Scattered minima and maxima do not depend on the order.
+The updates of each element are combined to one, as in the module reduce; then TensorFlow's own op writes every element
+once. So no order is left, and the variable's lock, checks and return value are the original's. Of several values for
+one element the last wins, as in TensorFlow's kernels for the CPU. Scattered minima and maxima do not depend on the
+order.
 """
 
 from tfdeterminism.patches import reduce
@@ -61,7 +62,7 @@ def _note_public_caller(replacements, name):
 
 
 def _replace(replacements, module, name, combine, combine_updates):
-    """Replace the op `module.name`.  combine: of two updates of one place; None: the last one wins.
+    """Replace the op `module.name`.  combine: of two updates of one element; None: the last one wins.
 
     combine_updates: _by_row if an index is a row number, _by_tuple if it is a tuple of indices.
     """
@@ -87,8 +88,8 @@ def _by_row(variable, indices, updates, combine):
     rows = _rows(variable, indices, updates)
     keys = array_ops.reshape(cast(indices, dtypes.int64), [-1])
     keys = _check_in_range(keys, _shape(variable)[0])
-    rows, flat = reduce.reduce_unique(rows, keys, combine, narrow=indices.dtype == dtypes.int32)
-    return array_ops.gather(keys, flat), rows
+    rows, last = reduce.reduce_unique(rows, keys, combine, narrow=indices.dtype == dtypes.int32)
+    return array_ops.gather(keys, last), rows  # last: the position of the last update of each index
 
 
 def _rows(variable, indices, updates):

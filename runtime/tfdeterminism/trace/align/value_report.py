@@ -1,7 +1,8 @@
 """The report on the values that two traces store: the differences, and how they grow from step to step.
 
 A value is a tensor_values.TensorSample; its head names the tensor, its step and the id (`key`) of its definition in the
-run. pair is a table.AlignedPair; pair.group maps an id to a number that both runs have for the definition.
+run. pair is a table.AlignedPair of two runs; pair.group maps an id to a number that both runs have for the definition.
+The culprit is the op or value at which the runs differ first.
 """
 
 from . import value_difference
@@ -18,11 +19,11 @@ def compare_values(pair):
     run, or None.
     """
     by_run = [_samples_by_key(pair, side) for side in (0, 1)]
-    pairs = [(name, [values[name] for values in by_run]) for name in by_run[0] if name in by_run[1]]
-    if not pairs:
+    shared = [(name, [values[name] for values in by_run]) for name in by_run[0] if name in by_run[1]]
+    if not shared:
         return None
-    return {"tensors": _tensors(pair, pairs), "growth": {kind + "s" * (kind == "weight"): _growth(pairs, kind)
-                                                         for kind in ("loss", "weight")},
+    return {"tensors": _tensors(pair, shared), "growth": {kind + "s" * (kind == "weight"): _growth(shared, kind)
+                                                          for kind in ("loss", "weight")},
             "nonfinite": [_first_nonfinite(run) for run in pair.runs]}
 
 
@@ -45,9 +46,9 @@ def _samples_by_key(pair, side):
     return samples
 
 
-def _tensors(pair, pairs):
+def _tensors(pair, shared):
     tensors = {}
-    for (kind, group, _, _), values in pairs:
+    for (kind, group, _, _), values in shared:
         if kind == "op":
             tensors.setdefault(group, []).append(values)
     tensor_reports = [_tensor(pair, group, values) for group, values in tensors.items()]
@@ -67,15 +68,15 @@ def _tensor(pair, group, values):
                 step=head["step"], role=head["role"], order=head["order"])
 
 
-def _growth(pairs, kind):
+def _growth(shared, kind):
     """Return a dict for each step, over all its losses or weights.
 
     Its keys are "step", "absolute", "ulps", "differing", "compared", "elements", and "name" of the tensor with the
     largest absolute difference.
     """
     steps = {}
-    for (pair_kind, name, step, _), values in pairs:
-        if pair_kind == kind:
+    for (shared_kind, name, step, _), values in shared:
+        if shared_kind == kind:
             steps.setdefault(step, []).append((name, value_difference.measure_difference(*values)))
     points = [_point(step, steps[step]) for step in sorted(steps)]
     interval = -(-len(points) // _GROWTH) or 1

@@ -66,7 +66,7 @@ _SEED_LINES = {
 }
 
 
-def words(kind, new_lines=()):
+def advice(kind, new_lines=()):
     """Return the advice for a kind of nondeterminism, in one line. new_lines: the lines that the edit writes."""
     if kind == "hash-seed" and new_lines:
         return _DIGEST_WORDS if any(_DIGEST.partition("{}")[0] in line for line in new_lines) else _SORT_WORDS

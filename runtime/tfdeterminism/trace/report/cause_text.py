@@ -109,14 +109,14 @@ def _fix_lines(fix):
     """Return what to do, with the new line behind it, or several new lines below it."""
     new_lines = fix.new_lines() if fix else []
     if not new_lines:
-        return ["Fix:     " + fix.words] if fix else []
+        return ["Fix:     " + fix.advice] if fix else []
     pinned = " with {} pinned".format(" and ".join(fix.pinned)) if fix.pinned else ""
     outcome = _RESULTS.get(fix.result, "not tried: --fix tries it").format(fix.runs, pinned)
     if fix.result in (DIFFERS, FAILS):
-        return ["Fix:     {} (a change of the line was {})".format(fix.words, outcome)]
+        return ["Fix:     {} (a change of the line was {})".format(fix.advice, outcome)]
     if len(new_lines) == 1:
-        return ["Fix:     {}: `{}` ({})".format(fix.words, new_lines[0].strip(), outcome)]
-    return ["Fix:     {} ({}):".format(fix.words, outcome)] + ["           " + line for line in new_lines]
+        return ["Fix:     {}: `{}` ({})".format(fix.advice, new_lines[0].strip(), outcome)]
+    return ["Fix:     {} ({}):".format(fix.advice, outcome)] + ["           " + line for line in new_lines]
 
 
 def _reason(interventions):

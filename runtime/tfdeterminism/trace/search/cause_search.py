@@ -80,7 +80,7 @@ class CauseSearch(object):
             timers = [row for row in self.events("clock") if row.what in kinds.TIMERS]
             interventions.noted = sorted(interventions.noted + _texts_of_calls(timers))
         else:
-            interventions.needed = self._required_runs()
+            interventions.required_runs = self._required_runs()
             self._find_within_limit()
             interventions.noted = self._list_noted(name for name in _NOTED if name not in _CONSTANT)
         interventions.total = self._runs.count
@@ -157,11 +157,11 @@ class CauseSearch(object):
             runs.append(self._runs.run(turn, pins, what=what))
             if not runs[-1].failed:
                 self._ends.setdefault(_key(pins), (pins, []))[1].append(self._end_of(runs[-1]))
-            if runs[-1].failed or not (whole or self.ends_agree(runs)):
+            if runs[-1].failed or not (whole or self.have_equal_ends(runs)):
                 break
         return runs
 
-    def ends_agree(self, runs):
+    def have_equal_ends(self, runs):
         """Return whether these runs ended with the same result."""
         return len(set(map(self._end_of, runs))) == 1
 
@@ -174,7 +174,7 @@ class CauseSearch(object):
         Runs that differed prove it for any number of runs; runs that agreed, for their number.
         """
         key = _key(pins)
-        if self._agreements.get(key, (False, 0))[1] < self.interventions.needed:
+        if self._agreements.get(key, (False, 0))[1] < self.interventions.required_runs:
             self._agreements[key] = self._try_pins(pins)
         return self._agreements[key][0]
 
@@ -184,12 +184,12 @@ class CauseSearch(object):
 
     def _try_pins(self, pins):
         """Return (whether runs with these pins agree, the number of runs for which that is proved)."""
-        needed = self.interventions.needed
+        needed = self.interventions.required_runs
         self._progress.planned += needed
         runs = self.run_series(pins, needed)
         failed = runs[-1].failed
         self._progress.planned -= needed - len(runs)
-        do_agree = not failed and self.ends_agree(runs)
+        do_agree = not failed and self.have_equal_ends(runs)
         if not failed and not do_agree:
             self._learn_rate(runs)
         self.hold_counts.update(_count_held_calls(pins, runs[-1].ledger))
@@ -209,11 +209,11 @@ class CauseSearch(object):
         ends = [self._end_of(run) for run in runs if not run.failed]
         needed = min(chance.runs_that_seldom_agree(ends), _MOST_RUNS)
         is_first_run = self.carried_files() and _only_first_differs(ends)
-        if len(ends) > 2 and needed > self.interventions.needed and not is_first_run:
+        if len(ends) > 2 and needed > self.interventions.required_runs and not is_first_run:
             self._require_runs(needed)
 
     def _require_runs(self, needed):
-        self.interventions.needed = needed
+        self.interventions.required_runs = needed
         self._progress.print_line("  a difference is rare: from now on, {} runs must agree".format(needed))
 
     def _add_tried(self, line):
@@ -299,7 +299,7 @@ class CauseSearch(object):
             return
         interventions.causes, interventions.verdict, interventions.reason = [], NOT_PROVED, NOT_CONFIRMED
         if retries:
-            self._require_runs(max(interventions.needed, min(2 * interventions.needed, _MOST_RUNS)))
+            self._require_runs(max(interventions.required_runs, min(2 * interventions.required_runs, _MOST_RUNS)))
             self._find_kinds(retries - 1)
 
     def _is_confirmed(self, names, pins):
@@ -328,7 +328,7 @@ class CauseSearch(object):
         at_line = dict(pins, **{cause.kind.name: cause.pinned_places for cause in causes})
         if list(pins) == ["files"] and first_run_only:
             return set(self._ends[_key(pins)][1]) == {self._end_of(self.baseline[0])}
-        always_differ = self.interventions.needed <= _FIRST_RUNS and not first_run_only
+        always_differ = self.interventions.required_runs <= _FIRST_RUNS and not first_run_only
         return always_differ or self._agree_again(at_line) and self._are_needed(at_line)
 
     def _learn_rates_without_one(self, pins):
@@ -397,10 +397,10 @@ class CauseSearch(object):
 
         more: number of runs that must agree with those that confirmed these pins before; 0 to begin anew.
         """
-        number = more or self.interventions.needed
+        number = more or self.interventions.required_runs
         self._progress.planned += number
         runs = self.run_series(pins, number)
-        if runs[-1].failed or not self.ends_agree(runs):
+        if runs[-1].failed or not self.have_equal_ends(runs):
             self._add_tried("{} pinned: equal at first, and not again".format(self._describe_pins(pins)))
             return False
         ends = list(map(self._end_of, runs))
@@ -453,7 +453,8 @@ class CauseSearch(object):
         """
         for name in names:
             places = self._places.candidates(name)[:1]
-            if places and self._rank(name)[0] < 1 and not kinds.BY_NAME[name].needs and self.agree({name: places}):
+            is_alone = not kinds.BY_NAME[name].required_pins
+            if places and self._rank(name)[0] < 1 and is_alone and self.agree({name: places}):
                 return {name: places}
         return {}
 
@@ -472,7 +473,7 @@ class CauseSearch(object):
             if name == "addresses" and lines and places:
                 pins[name] = places
             else:
-                pins.update((needed_kind, None) for needed_kind in kinds.BY_NAME[name].needs)
+                pins.update((needed_kind, None) for needed_kind in kinds.BY_NAME[name].required_pins)
         return pins
 
     def _drop_helpers(self, needed):
@@ -480,7 +481,7 @@ class CauseSearch(object):
 
         Such a kind is a cause only if the runs differ again while it is pinned in the calls of libraries alone.
         """
-        helpers = [name for name in needed if name in kinds.Addresses.needs]
+        helpers = [name for name in needed if name in kinds.Addresses.required_pins]
         causes = []
         for name in helpers:
             user_places = set(self.users_lines(name))

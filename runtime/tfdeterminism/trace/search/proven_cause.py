@@ -75,13 +75,13 @@ class Interventions(object):
     verdict: SAME, PROVEN, PARTLY (a cause with which pinned more runs agree, and not all), NOT_PROVED, NOT_TRIED;
     reason: why a search ends PARTLY or NOT_PROVED: ALL_DIFFER (or the program fails), NOT_CONFIRMED, LIMIT; compared:
     which result of a run is compared; runs: ends of the runs without pins, as numbers of the first that each equals;
-    needed: number of runs that must agree; also_differ: other results that differ and are not compared; causes:
+    required_runs: number of runs that must agree; also_differ: other results that differ and are not compared; causes:
     ProvenCauses; tried: lines of text; latent: kinds that make a difference if they are varied; noted: calls without a
     pin, or, of SAME, that were not varied; why: the reason of NOT_TRIED.
     """
 
     def __init__(self):
-        self.verdict, self.compared, self.runs, self.needed = NOT_TRIED, None, [], 0
+        self.verdict, self.compared, self.runs, self.required_runs = NOT_TRIED, None, [], 0
         self.causes, self.tried, self.latent, self.varied, self.why, self.total = [], [], [], [], None, 0
         self.noted, self.also_differ, self.reason = [], [], None
 
@@ -115,7 +115,7 @@ class Interventions(object):
             "compared": self.compared,
             "runs": len(self.runs),
             "distinct": self.distinct,
-            "needed": self.needed,
+            "needed": self.required_runs,
             "reason": self.reason,
             "unseen_share": self.unseen_share(),
             "tried": self.tried,

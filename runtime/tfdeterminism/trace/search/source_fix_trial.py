@@ -16,17 +16,17 @@ _IN_MAIN, _WHERE_DRAWN = 0, 1
 class SourceFix(object):
     """An edit of the program's source.
 
-    words: the advice in one line; diff: lines of a unified diff, [] if no edit is known; result: HOLDS, DIFFERS, FAILS
+    advice: one line; diff: lines of a unified diff, [] if no edit is known; result: HOLDS, DIFFERS, FAILS
     or UNTRIED; runs: number of runs with the edit; pinned: the kinds that were pinned in these runs, because no edit is
     known for them.
     """
 
     def __init__(self, kind, diff=()):
         self.diff, self.result, self.runs, self.pinned = list(diff), UNTRIED, 0, []  # type: tuple[list, str, int, list]
-        self.words = source_fixes.words(kind, self.new_lines())
+        self.advice = source_fixes.advice(kind, self.new_lines())
 
     def as_json(self):
-        return {"words": self.words, "diff": self.diff, "result": self.result, "runs": self.runs,
+        return {"words": self.advice, "diff": self.diff, "result": self.result, "runs": self.runs,
                 "pinned": self.pinned}
 
     def new_lines(self):
@@ -56,7 +56,7 @@ class SourceFixTrial(object):
         """
         causes = [cause for cause in self._causes if self._edit_files([cause], 0)]
         pins = {cause.kind.name: None for cause in self._causes if cause not in causes}
-        needed_pins = {name for cause in self._causes if cause not in causes for name in cause.kind.needs}
+        needed_pins = {name for cause in self._causes if cause not in causes for name in cause.kind.required_pins}
         if any(cause.kind.name in needed_pins for cause in causes):  # the pin would hide what the fix does
             return
         tried = []  # type: list
@@ -76,12 +76,12 @@ class SourceFixTrial(object):
     def _try(self, texts, pins):
         self._copy.patch(texts)
         try:
-            runs = self._search.run_series(pins, self._search.interventions.needed, doing="with the fix")
+            runs = self._search.run_series(pins, self._search.interventions.required_runs, doing="with the fix")
         finally:
             self._copy.unpatch()
         if runs[-1].failed:
             return FAILS, len(runs)
-        do_agree = len(runs) == self._search.interventions.needed and self._search.ends_agree(runs)
+        do_agree = len(runs) == self._search.interventions.required_runs and self._search.have_equal_ends(runs)
         return (HOLDS if do_agree else DIFFERS), len(runs)
 
     # Changes

@@ -13,7 +13,7 @@ NO_RANDOMIZATION = 0x0040000  # ADDR_NO_RANDOMIZE of personality(2)
 
 class Addresses(Kind):
     name, label, coarseness = "addresses", "the addresses of objects (id(), a set of objects)", 2
-    needs = ("hash-seed", "listing", "mtime", "pid", "clock", "random", "memory")
+    required_pins = ("hash-seed", "listing", "mtime", "pid", "clock", "random", "memory")
 
     def open(self):
         try:

@@ -14,7 +14,7 @@ class Kind(object):
     label: its name for people.
     coarseness: how much else its pin removes, 0 for nothing. A search gives up the coarsest pins first.
     has_places: whether it can be pinned at chosen lines only.
-    needs: pins that must be active, too.
+    required_pins: pins that must be active, too.
     environment: variables that pin it in a new process.
     has_pin: whether there is a pin. Without one, calls are only noted.
     constant: whether the value is the same in all runs on one machine, so that it is only varied.
@@ -23,7 +23,7 @@ class Kind(object):
     name = label = ""
     coarseness = 1
     has_places = True
-    needs = ()  # type: tuple
+    required_pins = ()  # type: tuple
     environment = {}  # type: dict
     has_pin = True
     constant = False
@@ -98,6 +98,6 @@ class Function(object):
         return self.__name__
 
 
-def nothing(result):
+def no_value(result):
     """Return None, so that the ledger keeps no value; for `value`."""
     return None

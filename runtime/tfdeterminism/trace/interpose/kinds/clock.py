@@ -13,7 +13,7 @@ import sys
 import threading
 import time
 
-from .base import Kind, nothing
+from .base import Kind, no_value
 
 TIMERS = ("alarm", "setitimer")
 
@@ -46,7 +46,7 @@ class Clock(Kind):
                 time,
                 name,
                 lambda place, original, *_: original(self._now(self.interposer.epoch)),
-                nothing,
+                no_value,
                 unless=lambda *args: args and args[0] is not None,
             )
         local = time.localtime
@@ -54,20 +54,20 @@ class Clock(Kind):
             time,
             "asctime",
             lambda place, original: original(local(self._now(self.interposer.epoch))),
-            nothing,
+            no_value,
             unless=lambda *args: args,
         )
         self.replace(
             time,
             "strftime",
             lambda place, original, form: original(form, local(self._now(self.interposer.epoch))),
-            nothing,
+            no_value,
             unless=lambda *args: len(args) > 1,
         )
         self.interposer.imports.add({"datetime": self._replace_datetime})
         self._timer = None  # (calls until the signal is sent, its number, milliseconds of the interval)
         for name in TIMERS:
-            self.replace(signal, name, self._count_calls, nothing, unless=self._starts_no_timer)
+            self.replace(signal, name, self._count_calls, no_value, unless=self._starts_no_timer)
 
     def _starts_no_timer(self, *args):
         """Return whether a timer is switched off, or started by a library."""

@@ -16,7 +16,7 @@ import time
 import weakref
 import zlib
 
-from .base import Kind, nothing
+from .base import Kind, no_value
 
 _NANOSLEEP = ("230", "35")  # numbers of system calls on x86-64: a child that sleeps does not wait for its parent
 _PATIENCE = 0.3  # seconds without work after which a thread counts as one that waits
@@ -145,7 +145,7 @@ class Completion(Kind):
 
         module.Queue.__init__ = __init__
         for name in _QUEUE_CALLS:
-            self.replace(module.Queue, name, after_the_others, nothing, unless=self._is_called_elsewhere)
+            self.replace(module.Queue, name, after_the_others, no_value, unless=self._is_called_elsewhere)
 
     def _is_called_elsewhere(self, *args):
         """Return whether the caller is a library, or another thread than the main one."""
@@ -165,7 +165,7 @@ class Completion(Kind):
         for owner in (module.Queue, module.JoinableQueue, module.SimpleQueue):
             for name in _QUEUE_CALLS:
                 if name in vars(owner):
-                    self.replace(owner, name, self._after_the_processes, nothing, unless=self._has_no_children)
+                    self.replace(owner, name, self._after_the_processes, no_value, unless=self._has_no_children)
 
     def _hook_managers(self, module):
         """Do the same with queues of a manager, whose proxies send the name of the method."""
@@ -177,7 +177,7 @@ class Completion(Kind):
                 or self._has_no_children(depth=_PROXY_FRAMES)
             )
 
-        self.replace(module.BaseProxy, "_callmethod", self._after_the_processes, nothing, unless=is_other_call)
+        self.replace(module.BaseProxy, "_callmethod", self._after_the_processes, no_value, unless=is_other_call)
 
     def _after_the_processes(self, place, original, *args, **kwargs):
         children = _children()
@@ -200,7 +200,7 @@ class Completion(Kind):
             self._settle(future.done, self._own_work)
             return future
 
-        self.replace(module.ThreadPoolExecutor, "submit", submit, nothing, varied=self._delayed_task)
+        self.replace(module.ThreadPoolExecutor, "submit", submit, no_value, varied=self._delayed_task)
 
     # Results, in the order of submission
 
@@ -225,8 +225,8 @@ class Completion(Kind):
                 return module.DoneAndNotDoneFutures(_Ordered(done), _Ordered(fs - done))
             return module.DoneAndNotDoneFutures(*map(_Ordered, original(fs, timeout, return_when)))
 
-        self.replace(module, "as_completed", as_completed, nothing)
-        self.replace(module, "wait", ordered_wait, nothing)
+        self.replace(module, "as_completed", as_completed, no_value)
+        self.replace(module, "wait", ordered_wait, no_value)
 
     def _hook_pool(self, module):
         def apply_and_wait(place, original, *args, **kwargs):
@@ -238,9 +238,9 @@ class Completion(Kind):
             module.Pool,
             "imap_unordered",
             lambda place, original, pool, *args, **kwargs: pool.imap(*args, **kwargs),
-            nothing,
+            no_value,
         )
-        self.replace(module.Pool, "apply_async", apply_and_wait, nothing, varied=self._delayed)
+        self.replace(module.Pool, "apply_async", apply_and_wait, no_value, varied=self._delayed)
 
     def _hook_asyncio(self, module):
         def in_order(place, original, fs, **kwargs):
@@ -256,8 +256,8 @@ class Completion(Kind):
 
             return module.ensure_future(in_turn())
 
-        self.replace(module, "as_completed", in_order, nothing)
-        self.replace(module, "gather", gather_in_turn, nothing, unless=self.is_called_by_library)
+        self.replace(module, "as_completed", in_order, no_value)
+        self.replace(module, "gather", gather_in_turn, no_value, unless=self.is_called_by_library)
         for name in ("create_task", "ensure_future"):
             if hasattr(module, name):
                 self._hook_task_maker(module, name)
@@ -280,7 +280,7 @@ class Completion(Kind):
             self._last_task = original(*(args[:-1] + (after_the_last(),)), **kwargs)
             return self._last_task
 
-        self.replace(owner, name, create_task, nothing, unless=self.is_called_by_library)
+        self.replace(owner, name, create_task, no_value, unless=self.is_called_by_library)
 
     def order_argument(self, owner, method, argument):
         """Wrap a method whose results are unordered if `argument` is False."""

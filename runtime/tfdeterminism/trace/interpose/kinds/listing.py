@@ -7,7 +7,7 @@ Cannot be pinned: what `ls`, `find` and C code list. Example: ``for name in os.l
 import os
 import zlib
 
-from .base import Kind, nothing
+from .base import Kind, no_value
 
 
 class _Entries(object):
@@ -44,7 +44,7 @@ class Listing(Kind):
             os,
             "scandir",
             lambda place, original, *args: _Entries(original(*args), _identity),
-            nothing,
+            no_value,
             varied=lambda seed, original, *args: _Entries(original(*args), _shuffling_key(seed)),
         )
 

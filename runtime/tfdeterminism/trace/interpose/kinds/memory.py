@@ -7,7 +7,7 @@ the arrays that NumPy or the framework returns there with zeros. Cannot be pinne
 
 import os
 
-from .base import Kind, nothing
+from .base import Kind, no_value
 
 _FILL = "glibc.malloc.perturb=170:glibc.malloc.tcache_count=0"
 
@@ -32,4 +32,4 @@ class Memory(Kind):
 
         for name in names:
             if hasattr(owner, name):
-                self.replace(owner, name, call_and_zero, nothing, unless=self.is_called_by_library)
+                self.replace(owner, name, call_and_zero, no_value, unless=self.is_called_by_library)

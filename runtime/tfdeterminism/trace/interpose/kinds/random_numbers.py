@@ -12,7 +12,7 @@ import hashlib
 import io
 import os
 
-from .base import Kind, nothing
+from .base import Kind, no_value
 
 FIRST_DRAW = "first draw"  # from a global generator that the program did not seed; the value is the line
 GLOBAL = "global:"  # prefix of the place of a global generator
@@ -69,7 +69,7 @@ class RandomNumbers(Kind):
             builtins,
             "open",
             lambda place, original, *_, **__: io.BufferedReader(_Device(lambda size: self._stream(place, size))),
-            nothing,
+            no_value,
             unless=lambda *args, **_: not args or str(args[0]) not in _DEVICES,
         )
         io.open = builtins.open

@@ -9,7 +9,7 @@ import functools
 import os
 import shlex
 
-from .base import Kind, nothing
+from .base import Kind, no_value
 
 _LONGEST = 60  # characters of a command
 _FOLDERS = ("/proc/", "/sys/")
@@ -25,7 +25,7 @@ class System(Kind):
         self.interposer.on_audit_event(["subprocess.Popen", "os.system"], self._on_start)
         for name in _CALLS:
             if hasattr(os, name):
-                self.replace(os, name, None, nothing, unless=self.is_called_by_library)
+                self.replace(os, name, None, no_value, unless=self.is_called_by_library)
         self.interposer.imports.add({"threading": self._hook_timer})
 
     def _hook_timer(self, module):
