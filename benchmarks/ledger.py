@@ -81,7 +81,11 @@ def run(work: Path, python: str, folder: Path | None) -> tuple[float, str]:
 
 
 def ledger_environment(work: Path, folder: Path) -> dict[str, str]:
-    """Return the environment variables that enable the ledger, without pins."""
+    """Return the environment variables that enable the ledger, without pins.
+
+    out: the folder of the ledgers.  kept: that of copies of the files that the program changes outside of its folder.
+    vary: kinds of values to vary on purpose.
+    """
     for name in ("out", "kept"):
         (folder / name).mkdir()
     settings = {

@@ -1,4 +1,9 @@
-"""The pytest plugin: @case functions become test items, test items become records."""
+"""The pytest plugin: @case functions become test items, test items become records.
+
+A case is one form of a source, which is a known source of nondeterminism. A solution is what makes it deterministic,
+such as an environment variable; under the solution `none` it runs as the control. A cell of the plan is a source with a
+solution, and what documents claim of it.
+"""
 
 import fnmatch
 import os
@@ -31,7 +36,7 @@ class CaseItem(pytest.Item):
 
     def __init__(self, name, parent, suite, case, cell):
         super(CaseItem, self).__init__(name, parent)
-        self.suite, self.case, self.cell = suite, case, cell
+        self.suite, self.case, self.cell = suite, case, cell  # the cell of the plan, a dict
         self.solution = cell["solution"]
 
     def runtest(self):
@@ -72,7 +77,8 @@ class Options(object):
     begun, None for no end.  contention: see case_processes.run_case.
     resume_from_any_machine: a case that another machine has run under all of its solutions is not run again.
     cases: patterns, of which the name of a case has to match one; none: each does.
-    proves: the device proves the first process of each case.
+    proves: in the first process of each case the virtual GPU proves, where it can, that no order of execution gives
+    other bytes.
     """
 
     def __init__(self, parameters=RUN_DEFAULTS, sources=None, solutions=None, time_budget=None, contention=False,
@@ -194,8 +200,8 @@ class Suite(object):
         except ValueError as error:
             return [InvalidCaseItem.from_parent(collector, name=name, suite=self, reason=str(error))]
 
-    def _items(self, collector, family):
-        for case in family.cases(self.target.framework.modes):
+    def _items(self, collector, case_function):
+        for case in case_function.cases(self.target.framework.modes):
             if not any(fnmatch.fnmatchcase(case.key, pattern) for pattern in self.options.cases):
                 continue
             for cell in self._cells.get(case.source, []):
@@ -256,7 +262,7 @@ class Suite(object):
 
     def _finished(self, item):
         expected = dict(self._expected_record(item.case, item.solution), **self.provenance)
-        result = next(self._same_method(self.journal.find_all(expected)), None)
+        result = next(self._measured_as_now(self.journal.find_all(expected)), None)
         return result or (self._other_machine_record(item) if self.options.resume_from_any_machine else None)
 
     def _expected_record(self, case, solution):
@@ -264,10 +270,10 @@ class Suite(object):
                     relaunches=self.options.processes,
                     determinism_environment=determinism_environment(self.plan.solutions[solution]))
 
-    def _same_method(self, records):
-        """Those of the code that this run chose; with a proof if it proves, else those without one.
+    def _measured_as_now(self, records):
+        """Yield the records of the code that this run executes (PTX or machine code), with a proof only if it proves.
 
-        What gave no result has no proof in any case.
+        A record of an error has no proof in any case.
         """
         chosen = (match for match in records if self.target.device.is_chosen(match["device"].get("details") or {}))
         return (record for record in chosen if record["error"] or bool(record.get("proof")) == self.options.proves)
@@ -277,7 +283,7 @@ class Suite(object):
         solutions = [cell["solution"] for cell in self._cells[item.case.source]]
         by_machine = {}
         for key in solutions:
-            records = self._same_method(self.journal.find_all(self._expected_record(item.case, key)))
+            records = self._measured_as_now(self.journal.find_all(self._expected_record(item.case, key)))
             by_machine[key] = {record["machine"]: record for record in records}
         complete = set.intersection(*map(set, by_machine.values()))
         return by_machine[item.solution][min(complete)] if complete else None

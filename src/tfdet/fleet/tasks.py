@@ -1,4 +1,8 @@
-"""The plan of a fleet: divides the cells of environments into tasks of about the same duration."""
+"""The plan of a fleet: divides the cells of environments into tasks of about the same duration.
+
+A cell is a source of nondeterminism under one solution; a solution is what makes the source deterministic. The control,
+`none`, is always run with it.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +28,8 @@ class FleetOptions(StrictModel):
 
     repeats: in each process.  timeout (seconds), memory (MiB): limits for one process of one case.  proves: the virtual
     GPU proves that no order of execution gives other bytes.  code: `ptx` or `sass`, which the virtual GPU runs if both
-    are there.  multiprocessors, placement: of the virtual GPU, as in Selection.
+    are there.  multiprocessors: the number that the virtual GPU has.  placement: a seed of
+    the addresses of its allocations.
     """
 
     device: Text

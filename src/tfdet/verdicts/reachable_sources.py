@@ -27,7 +27,11 @@ class SourceMatch:
 
 
 class SourceIndex:
-    """The sources of one framework by the names that programs call."""
+    """The sources of one framework by the names that programs call.
+
+    A documented name is the one that the framework's documentation uses.  naming.similar_aliases: prefixes, such as
+    `torch.` and `torch.Tensor.`, under which the same last name means the same op.
+    """
 
     def __init__(self, naming: ApiNames, sources: Mapping[str, Source]) -> None:
         self._naming = naming
@@ -68,7 +72,7 @@ class SourceIndex:
 
     def match_program(self, program: Program) -> Iterator[SourceMatch]:
         for call in program.calls_and_settings:
-            if not call.sets and self._naming.owns_name(call.name):
+            if not call.is_assignment and self._naming.owns_name(call.name):
                 yield from self._match_name(call, self._naming.to_documented(call.name))
         if any(self._naming.owns_name(name) for name in program.imports):
             for call in program.methods:
@@ -148,7 +152,7 @@ def calls_of(naming: ApiNames, program: Program) -> list[str]:
     names = (
         naming.to_documented(call.name)
         for call in program.calls_and_settings
-        if not call.sets and not call.is_guess and naming.owns_name(call.name)
+        if not call.is_assignment and not call.is_guess and naming.owns_name(call.name)
     )
     return list(dict.fromkeys(names))
 

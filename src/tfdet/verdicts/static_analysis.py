@@ -40,7 +40,7 @@ class Call:
 
     name: the qualified name; "?.name" for a method of an object.  cell: the number of the notebook's cell, or 0.
     has_star_args: whether it has *args or **kwargs, whose values are unknown.
-    sets: whether it is an assignment.  roots: the packages that the object of a method comes from.
+    is_assignment: of a value to the name, not a call.  roots: the packages that the object of a method comes from.
     memory_use: the use of the uninitialized memory that it allocates; None if it allocates none.
     is_guess: whether the name is a guess, because several star imports may define it.
     """
@@ -52,7 +52,7 @@ class Call:
     positional: tuple[ArgumentValue, ...] = ()
     keywords: dict[str, ArgumentValue] = field(default_factory=dict, hash=False)
     has_star_args: bool = False
-    sets: bool = False
+    is_assignment: bool = False
     roots: frozenset[str] = frozenset()
     memory_use: MemoryUse | None = None
     is_guess: bool = False
@@ -269,7 +269,12 @@ def settings(unit: SourceUnit, names: NameResolver) -> Iterator[Call]:
             for target in node.targets:
                 if isinstance(target, ast.Attribute) and (full := names.qualified_name(target)):
                     yield Call(
-                        full, unit.file, node.lineno, unit.cell, (_argument_value(node.value, names),), sets=True
+                        full,
+                        unit.file,
+                        node.lineno,
+                        unit.cell,
+                        (_argument_value(node.value, names),),
+                        is_assignment=True,
                     )
 
 
