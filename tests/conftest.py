@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import weekly
 import xdist
-from copies import ROOT, copied, few_environments
+from copies import ROOT, copy_project, few_environments
 from filelock import FileLock
 from platformdirs import user_config_path
 
@@ -95,7 +95,7 @@ def torch_python(checkout: Project) -> Path:
 @pytest.fixture
 def copy(few: Path, tmp_path: Path) -> Project:
     """A copy of the data of few environments, all TensorFlow's, to be changed by hand."""
-    return copied(few, tmp_path / "project")
+    return copy_project(few, tmp_path / "project")
 
 
 @pytest.fixture(scope="session")
@@ -128,4 +128,4 @@ def few(shared_folder: Callable[..., Path]) -> Path:
 @pytest.fixture
 def whole_copy(tmp_path: Path) -> Project:
     """A copy of all data of the checkout, for what other frameworks' environments have."""
-    return copied(ROOT, tmp_path / "project")
+    return copy_project(ROOT, tmp_path / "project")

@@ -11,22 +11,23 @@ from tfdet.verdicts.status_loading import load_status
 
 ROOT = Path(__file__).resolve().parent.parent
 PARTS = ("matrix", "tests/suite", "tests/runtime/upstream", "docs", "runtime", "docker", "vgpu")
-# Of TensorFlow's environments the seeds' own, and one of each kind.
+# The environments of TensorFlow that tests name, and one of each kind of solution.
+# STOCK: built by TensorFlow's project; IMAGES: by NVIDIA.
 STOCK = ("tf1.13.1", "tf1.14", "tf1.15", "tf2.0", "tf2.1", "tf2.6", "tf2.8", "tf2.21")
 IMAGES = ("ngc19.06-py3", "ngc20.03-tf2", "ngc23.03-tf1")
 
 
-def copied(of: Path, root: Path) -> Project:
-    """The data of a checkout in a folder of its own."""
+def copy_project(source: Path, root: Path) -> Project:
+    """Copy the data of a checkout into a folder."""
     for folder in PARTS:
-        shutil.copytree(of / folder, root / folder, ignore=shutil.ignore_patterns("__pycache__", "*.lock"))
-    shutil.copy(of / "README.md", root / "README.md")
+        shutil.copytree(source / folder, root / folder, ignore=shutil.ignore_patterns("__pycache__", "*.lock"))
+    shutil.copy(source / "README.md", root / "README.md")
     return Project(root)
 
 
 def few_environments(root: Path) -> Project:
-    """The checkout's data of `STOCK` and `IMAGES` alone, and the tables that are right then."""
-    project = copied(ROOT, root)
+    """Copy the checkout's data of `STOCK` and `IMAGES` alone, and write their tables anew."""
+    project = copy_project(ROOT, root)
     for path in project.matrix.glob("environments/*/*.toml"):
         if path.stem not in STOCK + IMAGES:
             _remove_data_of(project, path.stem)

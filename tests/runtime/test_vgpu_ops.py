@@ -1,4 +1,8 @@
-"""The suite on the virtual GPU, in a real old TensorFlow."""
+"""The suite on the virtual GPU, in a real old TensorFlow and in PyTorch.
+
+Solutions: ED is `tfdeterminism.enable_determinism()`, UDA is `torch.use_deterministic_algorithms(True)`, none is the
+control.  A schedule such as adversary:3 is the order in which the virtual GPU runs threads.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +26,7 @@ values = numpy.random.RandomState(0).standard_normal((60, 40)).astype(numpy.floa
 with tensorflow.device("/GPU:0"):
     print(tensorflow.math.unsorted_segment_sum(values, [0, 1] * 30, 2).numpy().tobytes())
 """
-SUM = ["--source", "unsorted-segment-sum", "--solution", "ED"]
+SEGMENT_SUM = ["--source", "unsorted-segment-sum", "--solution", "ED"]
 
 
 def run_suite(out: Path, *arguments: str, key: str = "tf2.0") -> list[dict[str, Any]]:
@@ -45,8 +49,8 @@ def program_command(key: str, folder: Path, text: str) -> list[str]:
 @weekly.on_day(3)
 def test_an_op_differs_without_its_solution_and_not_with_it(tmp_path: Path) -> None:
     """Kernels of TensorFlow 2.0; a second run gives the same two results."""
-    often = ["--repeats", "5", "--processes", "1"]
-    first = run_suite(tmp_path / "first.jsonl", *SUM, *often)
+    counts = ["--repeats", "5", "--processes", "1"]
+    first = run_suite(tmp_path / "first.jsonl", *SEGMENT_SUM, *counts)
     assert {record["device"]["model"] for record in first} == {"vgpu-sm70"}
     assert {device for record in first for device in record["ran_on"]} == {"GPU:0"}
     observations = {(record["solution"], record["observation"]) for record in first}
@@ -56,7 +60,7 @@ def test_an_op_differs_without_its_solution_and_not_with_it(tmp_path: Path) -> N
     assert all(
         set(schedules) <= {"reverse", "random:2", "adversary:3", "random:4", "adversary:5"} for schedules in schedules
     )
-    repeated = run_suite(tmp_path / "again.jsonl", *SUM, *often)
+    repeated = run_suite(tmp_path / "again.jsonl", *SEGMENT_SUM, *counts)
     assert [record["digests"] for record in repeated] == [record["digests"] for record in first]
 
 

@@ -1,4 +1,7 @@
-"""Forms of integer arithmetic, logic, bit fields and carry chains: PTX ISA, "Integer Arithmetic", "Logic and Shift"."""
+"""Forms of integer arithmetic, logic, bit fields and carry chains: PTX ISA, "Integer Arithmetic", "Logic and Shift".
+
+A form is an instruction with types of operands, and a Python function that computes its result (forms.form).
+"""
 
 from fuzzing.forms import Form, form, halves, joined, to_signed, wrap
 
@@ -113,7 +116,7 @@ def pairs():
             )
 
 
-def not_below_zero():
+def relu():
     """Yield min and max with .relu."""
     for op, reference in (("min", min), ("max", max)):
         yield form(f"{op}.relu.s32", "s32", "s32 s32", lambda a, b, reference=reference: max(reference(a, b), 0))
@@ -425,7 +428,7 @@ def families() -> dict[str, list[Form]]:
     """Return the forms by family; the generator chooses each family with the same probability."""
     return {
         "arithmetic": [instruction for type in WORDS for instruction in arithmetic(type)],
-        "saturating": [*saturating(), *pairs(), *not_below_zero()],
+        "saturating": [*saturating(), *pairs(), *relu()],
         "24 bits": [*products24("u32"), *products24("s32")],
         "dot products": list(dot_products()),
         "logic": list(logic()),
