@@ -27,7 +27,11 @@ ENVIRONMENTS = {"tf_python", "torch_python"}  # fixtures that download a framewo
 
 
 def pytest_report_header() -> str:
-    return "TFDET_TESTS=all" if weekly.ALL else f"TFDET_DAY={weekly.DAY}: what runs each day in part (tests/weekly.py)"
+    return (
+        "TFDET_TESTS=all"
+        if weekly.ALL
+        else f"TFDET_DAY={weekly.DAY}: chooses the long tests of this day (tests/weekly.py)"
+    )
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -1,4 +1,4 @@
-"""A project whose framework is NumPy alone: its environment is made in seconds, its cases take what they are told."""
+"""A project whose framework is NumPy alone: its environment takes seconds to build, its cases as long as asked."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Inside a real TensorFlow: what graphs the patched ops build, what they refuse, and how they are put back.
+"""Inside a real TensorFlow: which graphs the patched ops build, which arguments they reject, and how they are restored.
 
     python patches_checks.py '{"order_dependent": ["BiasAddGrad", ...], "patched": true}'
 

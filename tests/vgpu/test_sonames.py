@@ -1,4 +1,4 @@
-"""One folder serves every framework: the names it opens, and what must say which version it is."""
+"""Sonames: the folder of libraries has those that each framework opens, with the version that it expects."""
 
 import ctypes
 import json

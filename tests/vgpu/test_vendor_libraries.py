@@ -1,4 +1,4 @@
-"""Vendor libraries: handles and settings are answered, what computes is refused by its name, nothing stays behind."""
+"""Vendor libraries: handles and settings are accepted, calls that compute are refused by name, and nothing leaks."""
 
 import ctypes
 import re

@@ -1,4 +1,4 @@
-"""Mutants of real records: what somebody may send instead of what ran."""
+"""Mutants of real records: records that claim something else than the run that wrote them."""
 
 from __future__ import annotations
 

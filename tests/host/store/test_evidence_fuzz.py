@@ -1,4 +1,4 @@
-"""Whatever strangers send, `evidence add` refuses it and changes nothing, or takes what `status` reads.
+"""`evidence add` of false records: each is refused and changes nothing, or `status` reads it as it is.
 
 TFDET_FUZZ=3000: so many mutants, which begin anywhere; else a week has its own.
 """

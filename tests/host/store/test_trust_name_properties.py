@@ -1,4 +1,4 @@
-"""Properties of signers' names: what is accepted once is read back the same, and names that look alike are one name."""
+"""Properties of signers' names: an accepted name is read back the same, and names that look alike are one name."""
 
 from __future__ import annotations
 
