@@ -18,7 +18,7 @@ def _second_name(function):
 
 
 def names():
-    """The result's name and static shape are those of the original."""
+    """Return faults: the name and static shape of a result are those of the original."""
     calls = {
         "segment": lambda: tf.math.segment_sum(random((3, 2)), [0, 0, 1], name="given"),
         "unsorted-segment": lambda: tf.math.unsorted_segment_sum(random((3, 2)), [0, 0, 1], 4, name="given"),
@@ -46,7 +46,7 @@ def names():
 
 
 def restore_faults():
-    """restore() restores every module; installing twice has no further effect; references of the user are reported."""
+    """Return faults: restore() restores every module; a second install() does nothing; the user's references are reported."""
     user = types.ModuleType("users_model")
     user.mine, user.bias = tf.image.adjust_contrast, tf.nn.bias_add
     user.stale = raw("gen_math_ops", "bincount")
@@ -73,10 +73,10 @@ def restore_faults():
         if new is user.stale or (new.__doc__, new.__name__) != (user.stale.__doc__, user.stale.__name__):
             faults.append("the docstring or the name is gone")
     if late.taken_later is not user.stale:
-        faults.append("a reference that was taken later was not put back")
+        faults.append("a reference taken while the op was patched was not restored")
     del late.taken_later
     after = _functions()
-    faults += ["not put back: %s.%s" % key for key in before if after.get(key) is not before[key]]
+    faults += ["not restored: %s.%s" % key for key in before if after.get(key) is not before[key]]
     return faults
 
 

@@ -49,7 +49,7 @@ class _Nodes(object):
     Args:
         nodes: NodeDefs.
         returned: names of the tensors that a function returns.
-        signatures, split: see graphdef.View.
+        signatures: of functions, by name. split: splits the name of a tensor into (node, number of the output).
         shapes: see rewrite().
     """
 
@@ -76,6 +76,7 @@ class _Nodes(object):
     def _unmark(self, node):
         if not self._is_marked(node):
             return  # already done, as a part of another node
+        # method "ops": the gradient is that of the ops within the replaced op; "call": that of the original op type.
         method, op_type = node.attr[GRADIENT_ATTR].s[len(MARKER_PREFIX):].decode().split("/")[:2]
         try:
             if method == "ops":

@@ -1,4 +1,8 @@
-"""A verdict and its marks speak only of the variants that ran: dtypes, and compiled or not."""
+"""A verdict and its marks speak only of the variants that ran: dtypes, and compiled or not.
+
+UDA is the solution `torch.use_deterministic_algorithms(True)`, none the control.  Marks: ✗ 20/20 differs, ✓ 0/20 does
+not although the control does, ≈ was not seen to differ.
+"""
 
 from __future__ import annotations
 

@@ -9,20 +9,20 @@ _STATEFUL = ("random", "input")
 _PYTHON = frozenset("PyFunc EagerPyFunc".split())
 _LIMIT = 1 << 22  # ops that are visited in one graph: all ops once for each write
 
-LOOP = "turns of a parallel loop may reach it in any order, and they share its state"
+LOOP = "iterations of a parallel loop may reach it in any order, and they share its state"
 WRITES = "nothing says whether it comes before or after another use of the same variable"
 PYTHON = "two functions of Python may share a state, and nothing says which is first"
 
 
-def mark_loop(ops, carried, draws):
+def mark_loop(ops, carried, calls_stateful):
     """Mark the stateful ops of a parallel loop's body that do not depend on the previous iteration.
 
-    carried: the ops by which an iteration waits for the previous one; draws(op): returns whether a function that the
-    op calls has a stateful op.
+    carried: the ops by which an iteration waits for the previous one; calls_stateful(op): returns whether a function
+    that the op calls has a stateful op.
     """
     carried = set(carried)
     for op in ops:
-        if (is_stateful(op) or draws(op)) and not carried & ancestors([op]):
+        if (is_stateful(op) or calls_stateful(op)) and not carried & ancestors([op]):
             op._tfdet_unordered = LOOP
 
 
@@ -95,6 +95,7 @@ def loop_counter(inputs, outputs):
 
 
 def _origin(tensor):
+    """Return the op that computes a tensor, behind the ops that only pass it on."""
     while tensor.op.type in ("Identity", "Switch", "NextIteration") and len(tensor.op.inputs):
         tensor = tensor.op.inputs[0]
     return tensor.op
