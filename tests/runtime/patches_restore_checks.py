@@ -46,7 +46,7 @@ def names():
 
 
 def restore_faults():
-    """Return faults: restore() restores every module; a second install() does nothing; the user's references are reported."""
+    """Return faults: restore() restores every module, a second install() does nothing, user references are named."""
     user = types.ModuleType("users_model")
     user.mine, user.bias = tf.image.adjust_contrast, tf.nn.bias_add
     user.stale = raw("gen_math_ops", "bincount")
