@@ -8,7 +8,7 @@ import json
 import shutil
 import signal
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -65,6 +65,18 @@ class FuzzedStore:
         rows = json.loads(done.out)["cells"]
         return {(row["environment"], row["device"], row["source"], row["solution"]): row for row in rows}
 
+    def check_together(self, files: Iterable[Path]) -> None:
+        """Add files one after another; every command that reads the store can read it then."""
+        recipes = [["recipe", name.partition("/")[2]] for name in PARTITIONS]
+        try:
+            adds: list[list[str | Path]] = [["evidence", "add", "--yes", path] for path in files]
+            for arguments in [*adds, *recipes, ["site", "--out", self.project.root / "site"]]:
+                done = call(*arguments)
+                assert (done.code, "Traceback" in done.err) == (0, False), (arguments, done.err[-2000:])
+            self.cells()
+        finally:
+            self.restore()
+
 
 def call(*arguments: str | Path) -> Done:
     """Call the command in this process, as its script does."""
@@ -81,8 +93,11 @@ def call(*arguments: str | Path) -> Done:
 
 
 @contextlib.contextmanager
-def opened(root: Path) -> Iterator[FuzzedStore]:
-    """Make the store in a folder; the commands that are called meanwhile read its matrix and suite once."""
+def opened(root: Path, prepare: Callable[[Project], object] = lambda project: None) -> Iterator[FuzzedStore]:
+    """Make the store in a folder; the commands that are called meanwhile read its matrix and suite once.
+
+    prepare: adds keys and envelopes to the project.
+    """
     project = small_project(root)
     shutil.rmtree(project.evidence)
     for name in MORE_ENVIRONMENTS:
@@ -100,6 +115,7 @@ def opened(root: Path) -> Iterator[FuzzedStore]:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(b"".join(stored))
     shutil.copy(ROOT / "matrix" / "evidence" / "earlier-hashes.json", project.evidence)
+    prepare(project)
     with pytest.MonkeyPatch.context() as patch, _kept_signals():
         patch.setenv("TFDET_ROOT", str(root))
         patch.setenv("XDG_CONFIG_HOME", str(root / "config"))

@@ -61,16 +61,19 @@ def _check_taken(store: FuzzedStore, before: dict[Any, Any], records: Sequence[d
 
 
 def test_each_mutant_is_refused_or_taken_as_it_is(store: FuzzedStore) -> None:
-    before, taken, wrong = store.cells(), 0, []
+    before, taken, wrong = store.cells(), [], []
     for number in range(MUTANTS):
         rng = random.Random(f"{SEED} {number}")
         lines = [mutant(rng, store.genuine)]
         try:
-            taken += is_taken(store, before, lines)
+            if is_taken(store, before, lines):
+                taken.append(store.project.root / f"taken-{number}.jsonl")
+                taken[-1].write_bytes(lines[0])
         except AssertionError as error:
             wrong.append(f"mutant {number} of {SEED}: {str(error)[:3000]}\n{lines[0][:4000]!r}")
     assert not wrong, f"{len(wrong)} of {MUTANTS}\n" + "\n".join(wrong[:20])
-    assert MUTANTS / 50 < taken < MUTANTS, taken
+    assert MUTANTS / 50 < len(taken) < MUTANTS, len(taken)
+    store.check_together(taken)
 
 
 @pytest.mark.parametrize("path", FAILED, ids=lambda path: path.stem)
