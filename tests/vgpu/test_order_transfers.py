@@ -24,8 +24,8 @@ class Program:
     def write(self, to, count):
         assert self.cuda.cuMemcpyHtoD_v2(to, self.host, ctypes.c_size_t(count)) == 0
 
-    def copy(self, to, source):
-        assert self.cuda.cuMemcpyDtoD_v2(to, source, ctypes.c_size_t(BYTES)) == 0
+    def copy(self, to, source, count=BYTES):
+        assert self.cuda.cuMemcpyDtoD_v2(to, source, ctypes.c_size_t(count)) == 0
 
     def read(self, source, count=BYTES):
         assert self.cuda.cuMemcpyDtoH_v2(self.host, source, ctypes.c_size_t(count)) == 0
@@ -52,6 +52,39 @@ def bytes_that_are_written_after_a_copy(p):
     p.copy(p.second, p.first), p.write(p.second, BYTES), p.read(p.second)
 
 
+def at(address, offset):
+    return ctypes.c_uint64(address.value + offset)
+
+
+def a_copy_to_another_offset(p):
+    p.write(p.first, 100), p.copy(at(p.second, 3), at(p.first, 5), 95), p.read(at(p.second, 3), 95)
+
+
+def a_copy_to_a_later_overlapping_range(p):
+    p.write(p.first, 100), p.copy(at(p.first, 7), p.first, 100), p.read(p.first, 107)
+
+
+def a_copy_to_an_earlier_overlapping_range(p):
+    p.write(at(p.first, 7), 100), p.copy(p.first, at(p.first, 7), 100), p.read(p.first, 107)
+
+
+def the_byte_before_a_copy(p):
+    p.write(p.first, 100), p.copy(at(p.second, 3), at(p.first, 5), 95), p.read(at(p.second, 2), 96)
+
+
+def the_byte_after_a_copy(p):
+    p.write(p.first, 100), p.copy(at(p.second, 3), at(p.first, 5), 95), p.read(at(p.second, 3), 96)
+
+
+def an_unwritten_byte_within_a_copy(p):
+    (
+        p.write(p.first, 50),
+        p.write(at(p.first, 51), 49),
+        p.copy(at(p.second, 3), p.first, 100),
+        p.read(at(p.second, 3), 100),
+    )
+
+
 def unwritten_bytes(p):
     p.read(p.first)
 
@@ -65,8 +98,10 @@ def a_copy_of_unwritten_bytes(p):
 
 
 ACCEPTED = [written_bytes, filled_bytes, the_written_part, a_copy_of_unwritten_bytes_that_the_host_does_not_read,
-            bytes_that_are_written_after_a_copy]  # fmt: skip
-REPORTED = [unwritten_bytes, one_unwritten_byte, a_copy_of_unwritten_bytes]
+            bytes_that_are_written_after_a_copy, a_copy_to_another_offset,
+            a_copy_to_a_later_overlapping_range, a_copy_to_an_earlier_overlapping_range]  # fmt: skip
+REPORTED = [unwritten_bytes, one_unwritten_byte, a_copy_of_unwritten_bytes, the_byte_before_a_copy,
+            the_byte_after_a_copy, an_unwritten_byte_within_a_copy]  # fmt: skip
 
 
 def findings(program, tmp_path):

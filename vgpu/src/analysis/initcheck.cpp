@@ -19,36 +19,37 @@ void UninitializedReads::on_launch_begin(const Launch&) { shared_.clear(), reads
 
 UninitializedReads::SharedShadow& UninitializedReads::shared_shadow(const WarpContext& warp) {
   SharedShadow& shadow = shared_[warp.shared];
-  if (shadow.written.empty() || shadow.block != warp.block) shadow = {warp.block, std::vector<uint8_t>(warp.shared_bytes)};
+  if (shadow.written.empty() || shadow.block != warp.block)
+    shadow = {warp.block, std::vector<uint8_t>(bytes_of_map(warp.shared_bytes))};
   return shadow;
 }
 
-// Returns the map of written bytes for this access; nullptr: not tracked.  Allocations do not change while a launch runs.
-uint8_t* UninitializedReads::written_map(const WarpContext& warp, const uint8_t* address, uint32_t bytes) {
-  if (is_shared(warp, address)) return &shared_shadow(warp).written[static_cast<size_t>(address - warp.shared)];
+// Returns the written bytes at this address.  Allocations do not change while a launch runs.
+WrittenBytes UninitializedReads::written_map(const WarpContext& warp, const uint8_t* address, uint32_t bytes) {
+  if (is_shared(warp, address)) return {shared_shadow(warp).written.data(), static_cast<uint64_t>(address - warp.shared)};
   if (to_address(address) < recent_.begin || to_address(address) + bytes > recent_.end) {
     const Allocation allocation = warp.memory->find(to_address(address));
-    if (!allocation.contains(to_address(address), to_address(address) + bytes)) return nullptr;  // the lane's own memory
+    if (!allocation.contains(to_address(address), to_address(address) + bytes)) return {};  // the lane's own memory
     recent_ = {allocation.begin, allocation.end, warp.memory->written_map(allocation)};
   }
-  return recent_.written ? recent_.written + (to_address(address) - recent_.begin) : nullptr;
+  return recent_.written + (to_address(address) - recent_.begin);
 }
 
 void UninitializedReads::on_access(const WarpContext& warp, const Instruction& i, const MemoryAccess& access) {
   for (uint32_t k = 0; k < access.count; k++) {
     const uint8_t* address = access.addresses[access.lane_order[k]];
-    uint8_t* map = written_map(warp, address, access.bytes);
+    const WrittenBytes map = written_map(warp, address, access.bytes);
     if (!map) continue;
     if (access.kind != AccessKind::Write) {
-      const void* unwritten = std::memchr(map, 0, access.bytes);
-      if (unwritten && (reads_.size() < kMaxLines || reads_.count(i.line))) {
-        const uint8_t* read_address = address + (static_cast<const uint8_t*>(unwritten) - map);
+      const uint64_t unwritten = first_unwritten(map, access.bytes);
+      if (unwritten < access.bytes && (reads_.size() < kMaxLines || reads_.count(i.line))) {
+        const uint8_t* read_address = address + unwritten;
         auto [read, is_new] = reads_.try_emplace(i.line);
         if (is_new) read->second = {global_thread_index(warp, access.lane_order[k]), location_of(warp, read_address), 0};
         read->second.times++;
       }
     }
-    if (access.kind != AccessKind::Read) std::memset(map, 1, access.bytes);
+    if (access.kind != AccessKind::Read) set_written(map, access.bytes);
   }
 }
 

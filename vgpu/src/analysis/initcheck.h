@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "core/observer.h"
+#include "core/written_bytes.h"
 
 namespace vgpu {
 
@@ -17,11 +18,11 @@ class UninitializedReads : public Observer {
  private:
   struct SharedShadow {
     uint32_t block;
-    std::vector<uint8_t> written;
+    std::vector<uint8_t> written;  // a map (core/written_bytes.h)
   };  // blocks use the same memory in turn
   struct CachedRange {
     uint64_t begin = 0, end = 0;
-    uint8_t* written = nullptr;
+    WrittenBytes written;
   };
   struct UninitializedRead {
     uint64_t thread;
@@ -29,7 +30,7 @@ class UninitializedReads : public Observer {
     uint64_t times;
   };
 
-  uint8_t* written_map(const WarpContext& warp, const uint8_t* address, uint32_t bytes);
+  WrittenBytes written_map(const WarpContext& warp, const uint8_t* address, uint32_t bytes);
   SharedShadow& shared_shadow(const WarpContext& warp);
 
   std::map<const uint8_t*, SharedShadow> shared_;

@@ -32,7 +32,7 @@ DeviceMemory::DeviceMemory(uint64_t total, std::optional<uint64_t> placement) : 
 
 DeviceMemory::~DeviceMemory() {
   for (auto& [address, block] : blocks_)
-    if (block.written) munmap(block.written, block.span);
+    if (block.written) munmap(block.written, bytes_of_map(block.span));
   if (range_) munmap(pointer(range_), range_bytes_);
 }
 
@@ -68,7 +68,7 @@ void* DeviceMemory::allocate(uint64_t bytes, uint64_t span, bool written, uint64
   if (bytes == 0 || bytes > total_ || used_ + bytes > total_ || !reserve_range()) return nullptr;
   const uint64_t address = choose_address(span, alignment);
   if (!address) return nullptr;
-  uint8_t* written_map = tracks_writes_ && !written ? static_cast<uint8_t*>(map_zero_pages(span)) : nullptr;
+  uint8_t* written_map = tracks_writes_ && !written ? static_cast<uint8_t*>(map_zero_pages(bytes_of_map(span))) : nullptr;
   blocks_[address] = {bytes, span, Kind::Own, allocation_count_++, written_map, Access::ReadWrite, nullptr};
   used_ += bytes;
   return pointer(address);
@@ -76,7 +76,7 @@ void* DeviceMemory::allocate(uint64_t bytes, uint64_t span, bool written, uint64
 
 void DeviceMemory::erase(std::map<uint64_t, AllocationState>::iterator block) {
   AllocationState& state = block->second;
-  if (state.written) munmap(state.written, state.span);
+  if (state.written) munmap(state.written, bytes_of_map(state.span));
   if (state.kind == Kind::Own) {
     const uint64_t page = block->first / kPage * kPage;
     madvise(pointer(page), block->first - page + state.span, MADV_DONTNEED);  // also the rest of the last page
@@ -119,7 +119,7 @@ void DeviceMemory::add_piece(uint64_t allocation, uint64_t address, uint64_t byt
   std::lock_guard<std::mutex> guard(lock_);
   AllocationState& block = blocks_.at(allocation);
   (*block.pieces)[address] = bytes;
-  if (block.written) std::memset(block.written + (address - allocation), 0, bytes);
+  set_unwritten({block.written, address - allocation}, bytes);
 }
 void DeviceMemory::remove_piece(uint64_t allocation, uint64_t address) {
   std::lock_guard<std::mutex> guard(lock_);
@@ -194,33 +194,33 @@ bool DeviceMemory::covers(uint64_t address, uint64_t bytes) const {
   return true;
 }
 
-uint8_t* DeviceMemory::written_at(uint64_t address, uint64_t bytes) const {
-  if (!tracks_writes_ || !bytes) return nullptr;
+WrittenBytes DeviceMemory::written_at(uint64_t address, uint64_t bytes) const {
+  if (!tracks_writes_ || !bytes) return {};
   std::lock_guard<std::mutex> guard(lock_);
   auto next = blocks_.upper_bound(address);
-  if (next == blocks_.begin()) return nullptr;
+  if (next == blocks_.begin()) return {};
   const auto& [begin, block] = *--next;
-  return block.written && address + bytes <= begin + block.span ? block.written + (address - begin) : nullptr;
+  if (!block.written || address + bytes > begin + block.span) return {};
+  return {block.written, address - begin};
 }
 
-uint8_t* DeviceMemory::written_map(const Allocation& allocation) const {
+WrittenBytes DeviceMemory::written_map(const Allocation& allocation) const {
   return written_at(allocation.begin, allocation.end - allocation.begin);
 }
 
 void DeviceMemory::mark_written(uint64_t address, uint64_t bytes) {
-  if (uint8_t* written = written_at(address, bytes)) std::memset(written, 1, bytes);
+  if (const WrittenBytes written = written_at(address, bytes)) set_written(written, bytes);
 }
 
 void DeviceMemory::propagate_written(uint64_t to, uint64_t from, uint64_t bytes) {
-  uint8_t *written_to = written_at(to, bytes), *written_from = written_at(from, bytes);
-  if (written_to && written_from) std::memmove(written_to, written_from, bytes);
-  else if (written_to) std::memset(written_to, 1, bytes);
+  const WrittenBytes written_to = written_at(to, bytes), written_from = written_at(from, bytes);
+  if (written_to && written_from) copy_written(written_to, written_from, bytes);
+  else if (written_to) set_written(written_to, bytes);
 }
 
 uint64_t DeviceMemory::first_unwritten(uint64_t address, uint64_t bytes) const {
-  const uint8_t* written = written_at(address, bytes);
-  const void* first = written ? std::memchr(written, 0, bytes) : nullptr;
-  return first ? address + static_cast<uint64_t>(static_cast<const uint8_t*>(first) - written) : 0;
+  const uint64_t number = vgpu::first_unwritten(written_at(address, bytes), bytes);
+  return number < bytes ? address + number : 0;
 }
 
 }  // namespace vgpu

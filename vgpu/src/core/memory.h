@@ -12,6 +12,7 @@
 
 #include "address_range.h"
 #include "split_mix.h"
+#include "written_bytes.h"
 
 namespace vgpu {
 
@@ -70,8 +71,7 @@ class DeviceMemory {
   void mark_written(uint64_t address, uint64_t bytes);
   void propagate_written(uint64_t to, uint64_t from, uint64_t bytes);  // for a copy: unwritten bytes stay unwritten
   uint64_t first_unwritten(uint64_t address, uint64_t bytes) const;  // 0: all bytes were written
-  // Returns a map with a byte for each byte of the allocation, nonzero if that was written; nullptr: not tracked.
-  uint8_t* written_map(const Allocation& allocation) const;
+  WrittenBytes written_map(const Allocation& allocation) const;
 
  private:
   enum class Kind : uint8_t { Own, Host, Mapped };
@@ -79,7 +79,7 @@ class DeviceMemory {
     uint64_t bytes, span;
     Kind kind;
     uint64_t number;
-    uint8_t* written = nullptr;
+    uint8_t* written = nullptr;  // a map (core/written_bytes.h); nullptr: not tracked
     Access access = Access::ReadWrite;
     std::unique_ptr<std::map<uint64_t, uint64_t>> pieces;  // address to bytes
   };
@@ -91,7 +91,7 @@ class DeviceMemory {
   bool reserve_range();
   void erase(std::map<uint64_t, AllocationState>::iterator block);
   Allocation find_locked(uint64_t address) const;  // the caller holds the lock
-  uint8_t* written_at(uint64_t address, uint64_t bytes) const;
+  WrittenBytes written_at(uint64_t address, uint64_t bytes) const;
 
   mutable std::mutex lock_;
   std::map<uint64_t, AllocationState> blocks_;

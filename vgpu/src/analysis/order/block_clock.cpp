@@ -25,7 +25,7 @@ BlockClock& BlockClocks::of(const WarpContext& warp) {
     block.warps.resize((warp.threads + kWarpSize - 1) / kWarpSize);
     block.unspecified.resize(block.warps.size());
     block.shared.resize((warp.shared_bytes + kLineBytes - 1) / kLineBytes);
-    block.shared_written.resize(warp.shared_bytes);
+    block.shared_written.resize(bytes_of_map(warp.shared_bytes));
   }
   recent_shared_ = warp.shared, recent_ = &block;
   return block;

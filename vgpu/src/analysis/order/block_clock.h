@@ -23,7 +23,7 @@ struct BlockClock {
   uint32_t number = ~0u, epoch = 0;
   std::vector<std::unique_ptr<WarpClock>> warps;  // created at a warp's first synchronization
   std::vector<ShadowLine> shared;
-  std::vector<uint8_t> shared_written;  // a byte for each byte, nonzero if written
+  std::vector<uint8_t> shared_written;  // a map (core/written_bytes.h)
   std::vector<UnspecifiedValues> unspecified;  // of each warp
 };
 

@@ -42,14 +42,32 @@ void Phases::access(Phase& phase, const Accessor& now, const LaneAccess& access,
   conflict(phase, now, access);
 }
 
+bool Phases::join_unordered_updates(Phase& phase, const Accessor& now, const LaneAccess& access) {
+  // Another accessor changes nothing about the extent Grid.
+  const bool is_unordered = phase.kind == PhaseKind::Commuting && !phase.in_order && phase.now.extent == Accessors::Grid &&
+                            phase.now.operation == now.operation;
+  if (!is_unordered || !joins_commuting(phase, access) || !order_.is_before(phase.before, now)) return false;
+  add_update(phase, access, nullptr);
+  phase.line = access.line, phase.strong = phase.strong && access.strong;
+  return true;
+}
+
+void Phases::add_update(Phase& phase, const LaneAccess& access, const uint8_t* start) {
+  if (!is_float_sum(access.family)) {
+    if (!phase.in_order) observer_.on_rule(Rule::Commuting);
+    return;
+  }
+  const bool is_exact = phase.sum.add(access.operand, access.family.type, start);
+  if (phase.in_order) return;
+  if (!is_exact) observer_.on_unproved(Reason::Rounding, phase.line, access.line);
+  observer_.on_rule(Rule::ExactSum);
+}
+
 void Phases::join(Phase& phase, const Accessor& now, const LaneAccess& access, const uint8_t* start) {
   phase.in_order = phase.in_order && order_.is_before(phase.now, now);
-  if (phase.kind == PhaseKind::Commuting && is_float_sum(access.family)) {
-    const bool is_exact = phase.sum.add(access.operand, access.family.type, start);
-    if (!phase.in_order && !is_exact) observer_.on_unproved(Reason::Rounding, phase.line, access.line);
-    if (!phase.in_order) observer_.on_rule(Rule::ExactSum);
+  if (phase.kind == PhaseKind::Commuting) {
+    add_update(phase, access, start);
   } else if (!phase.in_order) {
-    if (phase.kind == PhaseKind::Commuting) observer_.on_rule(Rule::Commuting);
     if (phase.kind == PhaseKind::Written) observer_.on_rule(Rule::OneValue);
     if (phase.kind == PhaseKind::Same && access.silent) observer_.on_rule(Rule::SameValue);
   }

@@ -65,9 +65,13 @@ class Phases {
   Phases(HappensBefore& order, PhaseObserver& observer) : order_(order), observer_(observer) {}
   // Adds an access to the phases of a location.  start: address of its current value, with which a float sum begins.
   void access(Phase& phase, const Accessor& now, const LaneAccess& access, const uint8_t* start);
+  // Does the same for an update of a phase in which several blocks' updates are unordered, which is the most common case of
+  // atomics.  Returns false, and does nothing, in other cases.
+  bool join_unordered_updates(Phase& phase, const Accessor& now, const LaneAccess& access);
 
  private:
   void join(Phase& phase, const Accessor& now, const LaneAccess& access, const uint8_t* start);
+  void add_update(Phase& phase, const LaneAccess& access, const uint8_t* start);
   void begin(Phase& phase, const Accessor& now, const LaneAccess& access, const uint8_t* start);
   void conflict(Phase& phase, const Accessor& now, const LaneAccess& access);
 

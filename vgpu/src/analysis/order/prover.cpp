@@ -6,7 +6,6 @@
 
 #include "rules/commuting.h"
 #include "rules/silent_atomic.h"
-#include "written_bytes.h"
 
 namespace vgpu {
 namespace {
@@ -40,6 +39,13 @@ RegisterValues update_operand(const WarpContext& warp, const Instruction& i, con
 
 bool is_typed(AtomicOperation operation, ValueType type) {
   return operation == AtomicOperation::Min || operation == AtomicOperation::Max || type >= ValueType::Float;
+}
+
+// Whether each lane updates a whole word by an operand that needs no comparison with the values of others.
+bool is_word_update(const MemoryAccess& t, const LaneAccess& access) {
+  const bool is_bounded_counter = t.operation == AtomicOperation::Increment || t.operation == AtomicOperation::Decrement;
+  return t.kind == AccessKind::Atomic && access.kind == PhaseKind::Commuting && t.bytes == kWordBytes && t.values.count == 1 &&
+         !t.expected.count && !is_bounded_counter;
 }
 
 WarpClock& clock_of(BlockClock& block, uint32_t warp) {
@@ -144,7 +150,7 @@ bool OrderProver::find_global(uint8_t* pointer, ShadowLocation& location) {
   }
   location.line = shadow_.line(pointer);
   location.offset = address % kLineBytes;
-  location.written = recent_.written ? recent_.written + (address - recent_.begin) : nullptr;
+  location.written = recent_.written + (address - recent_.begin);
   if (!location.line) full_ = true, on_unproved(Reason::Capacity, 0, 0);
   return location.line != nullptr;
 }
@@ -152,7 +158,8 @@ bool OrderProver::find_global(uint8_t* pointer, ShadowLocation& location) {
 bool OrderProver::find(const WarpContext& warp, BlockClock& block, uint8_t* address, ShadowLocation& location) {
   if (!is_shared(warp, address)) return find_global(address, location);
   const size_t offset = static_cast<size_t>(address - warp.shared);
-  location = {&block.shared[offset / kLineBytes], static_cast<uint32_t>(offset % kLineBytes), &block.shared_written[offset]};
+  location = {
+      &block.shared[offset / kLineBytes], static_cast<uint32_t>(offset % kLineBytes), {block.shared_written.data(), offset}};
   return true;
 }
 
@@ -201,14 +208,27 @@ void OrderProver::observe(const WarpContext& warp, BlockClock& block, const Inst
   now.operation = operation_, now.block = warp.block, now.epoch = block.epoch, now.clock = clock ? clock->clock : 0;
   now.everyone = clock ? clock->everyone : 0;
   now.warp = static_cast<uint16_t>(warp.warp);
-  const LaneAccess access = describe(i, t);
+  LaneAccess access = describe(i, t);
   if (access_lines(warp, block, i, t, now, access)) return;
+  const bool is_update = is_word_update(t, access);
   for (uint32_t k = 0; k < t.count; k++) {
     const uint32_t lane = t.lane_order[k];
+    if (is_update && join_updates(warp, block, t, now, access, lane)) continue;
     now.lane = static_cast<uint8_t>(lane);
     now.synchronized = clock ? clock->known[lane] : nullptr;
     access_lane(warp, block, i, t, now, access, k);
   }
+}
+
+// Adds a lane's update of a word that several blocks update.  Returns false, and does nothing, in other cases.
+bool OrderProver::join_updates(const WarpContext& warp, BlockClock& block, const MemoryAccess& t, const Accessor& now,
+                               LaneAccess& access, uint32_t lane) {
+  ShadowLocation location;
+  if (!find(warp, block, t.addresses[lane], location) || !location.line->words) return false;
+  ShadowWord& word = location.line->words[location.offset / kWordBytes];
+  if (word.bytes || !all_written(location.written, kWordBytes)) return false;
+  if (is_float_sum(access.family)) access.operand = value_at(t.values.parts[0] + lane * t.values.stride, kWordBytes);
+  return phases_.join_unordered_updates(word.whole, now, access);
 }
 
 // Adds the access of the lane whose turn it is.
@@ -257,7 +277,7 @@ void OrderProver::access_lane(const WarpContext& warp, BlockClock& block, const 
 
 // Follows what a lane's load reads of bytes that nothing has written, from byte `begin` of its value on.  Returns whether it can.
 bool OrderProver::follow_unwritten(const WarpContext& warp, const Instruction& i, uint32_t lane, uint32_t begin,
-                                   const uint8_t* written, uint32_t bytes) {
+                                   WrittenBytes written, uint32_t bytes) {
   if (all_written(written, bytes)) return true;
   UnspecifiedValues& values = blocks_.of(warp).unspecified[warp.warp];
   bool is_followed = true;
@@ -275,8 +295,7 @@ void OrderProver::store_unspecified(const ShadowLocation& location, const Access
   access.kind = PhaseKind::Alone;
   access_element(location, now, access, current, bytes, nullptr);
   for (uint32_t part = 0; part * kWordBytes < bytes; part++)
-    if (parts >> part & 1)
-      std::memset(location.written + part * kWordBytes, 0, std::min(kWordBytes, bytes - part * kWordBytes));
+    if (parts >> part & 1) set_unwritten(location.written + part * kWordBytes, std::min(kWordBytes, bytes - part * kWordBytes));
 }
 
 // Adds one lane's access, word by word.  current: the bytes before it.
@@ -340,12 +359,11 @@ bool OrderProver::access_lines(const WarpContext& warp, BlockClock& block, const
       lane.pattern = 0, lane.lane = row_lane(now.pattern, word);
       lane.synchronized = clock ? clock->known[lane.lane] : nullptr;
       const uint32_t offset = word * kWordBytes;
-      const uint8_t* written = location.written ? location.written + offset : nullptr;
+      const WrittenBytes written = location.written + offset;
       if (t.kind == AccessKind::Read)
         access.unwritten_is_followed =
             follow_unwritten(warp, i, lane.lane, k * kLineBytes + offset - lane.lane * t.bytes, written, kWordBytes);
-      access_element({location.line, offset, location.written ? location.written + offset : nullptr}, lane, access,
-                     address + offset, kWordBytes, line_value + offset);
+      access_element({location.line, offset, written}, lane, access, address + offset, kWordBytes, line_value + offset);
     }
   }
   return true;

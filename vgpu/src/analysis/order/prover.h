@@ -8,6 +8,7 @@
 #include "block_clock.h"
 #include "core/launch.h"
 #include "core/observer.h"
+#include "core/written_bytes.h"
 #include "findings.h"
 #include "phase.h"
 #include "reason.h"
@@ -56,13 +57,13 @@ class OrderProver : public Observer, public PhaseObserver, public LaunchVerdicts
 
   struct Range {
     uint64_t begin = 0, end = 0;
-    uint8_t* written = nullptr;
+    WrittenBytes written;
   };
-  // The shadow of an address: its line, the offset in it, and the map of written bytes there (nullptr: all are written).
+  // The shadow of an address: its line, the offset in it, and the written bytes there.
   struct ShadowLocation {
     ShadowLine* line = nullptr;
     uint32_t offset = 0;
-    uint8_t* written = nullptr;
+    WrittenBytes written;
   };
 
   void begin_operation(StreamOrder::Operation operation);
@@ -78,9 +79,11 @@ class OrderProver : public Observer, public PhaseObserver, public LaunchVerdicts
   void observe(const WarpContext& warp, BlockClock& block, const Instruction& i, const MemoryAccess& t);
   void step_in_lockstep(const WarpContext& warp);
   LaneAccess describe(const Instruction& i, const MemoryAccess& t) const;
+  bool join_updates(const WarpContext& warp, BlockClock& block, const MemoryAccess& t, const Accessor& now, LaneAccess& access,
+                    uint32_t lane);
   void access_lane(const WarpContext& warp, BlockClock& block, const Instruction& i, const MemoryAccess& t, const Accessor& now,
                    LaneAccess access, uint32_t lane);
-  bool follow_unwritten(const WarpContext& warp, const Instruction& i, uint32_t lane, uint32_t begin, const uint8_t* written,
+  bool follow_unwritten(const WarpContext& warp, const Instruction& i, uint32_t lane, uint32_t begin, WrittenBytes written,
                         uint32_t bytes);
   bool access_lines(const WarpContext& warp, BlockClock& block, const Instruction& i, const MemoryAccess& t, Accessor now,
                     LaneAccess access);

@@ -4,7 +4,6 @@
 
 #include "prover.h"
 #include "reason.h"
-#include "written_bytes.h"
 
 namespace vgpu {
 
