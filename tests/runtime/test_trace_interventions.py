@@ -819,6 +819,28 @@ print(count)
     assert int(printed) == seconds * 1000 - 1
 
 
+@pytest.mark.parametrize(
+    ("wait", "handled"),
+    [
+        ("signal.pause()", "[14]"),
+        ("signal.pthread_sigmask(signal.SIG_BLOCK, [14]); signal.sigwait([14])", "[]"),
+        ("signal.pthread_sigmask(signal.SIG_BLOCK, [14]); signal.sigtimedwait([14], 50)", "[]"),
+    ],
+)
+def test_a_wait_for_a_signal_ends_a_pinned_timer(wait: str, handled: str, runner: Any) -> None:
+    program = runner(f"""
+import signal
+seen = []
+signal.signal(signal.SIGALRM, lambda number, frame: seen.append(number))
+signal.setitimer(signal.ITIMER_REAL, 60)
+for _ in range(2):
+    signal.getsignal(signal.SIGALRM)
+{wait}
+print(seen)
+""")
+    assert program.printed(2, pins={"clock": None}) == {handled + "\n"}
+
+
 def test_timers_are_noted(tmp_path: Path) -> None:
     _, output = located(write_program(tmp_path, main=TIMERS))
     assert output["interventions"]["noted"] == [
@@ -1046,6 +1068,28 @@ def test_a_listing_that_differs_between_machines_is_a_latent_cause(
     assert (code, output["causes"]) == (0, [])
     assert [(entry["kind"], entry["places"]) for entry in output["interventions"]["latent"]] == latent
     assert "listing" in output["interventions"]["varied"]
+
+
+def test_a_program_that_chooses_its_exit_code_is_searched(tmp_path: Path) -> None:
+    _, output = located(write_program(tmp_path, main="print(hash('a'))\nraise SystemExit(3)"))
+    assert places_of(output) == [("hash-seed", "main.py", 1)]
+    assert "each run ended with exit code 3" in output["findings"]
+
+
+@pytest.mark.parametrize(
+    ("main", "message"),
+    [
+        ("import os\nraise SystemExit(3 if os.urandom(2) > b'\\x7f' else 4)", "not with"),
+        ("import os, sys\nprint('Traceback (most recent call last)')\nos._exit(3)", "exit code 3 in run 1"),
+        ("raise SystemExit(1)", "exit code 1 in run 1"),
+        ("raise SystemExit(2)", "exit code 2 in run 1"),
+    ],
+)
+def test_an_exit_code_of_an_error_or_of_some_runs_only_is_a_failure(main: str, message: str, tmp_path: Path) -> None:
+    program = write_program(tmp_path, main=main)
+    ran = subprocess.run(command("--max-runs", "12", "--", "main.py"), cwd=program, env=environ(),
+                         capture_output=True, text=True)  # fmt: skip
+    assert ran.returncode == 3 and message in ran.stderr
 
 
 def test_a_program_that_fails_is_told_by_its_own_words(tmp_path: Path) -> None:

@@ -1,7 +1,17 @@
 """Proven causes as text: cause, place and fix in three lines, and below them the evidence."""
 
 from ..search.interposed_runs import PRINTED
-from ..search.proven_cause import ALL_DIFFER, LIMIT, NOT_CONFIRMED, NOT_PROVED, PARTLY, PROVEN, SAME, TRACE_ONLY
+from ..search.proven_cause import (
+    ALL_DIFFER,
+    ALL_FAIL,
+    LIMIT,
+    NOT_CONFIRMED,
+    NOT_PROVED,
+    PARTLY,
+    PROVEN,
+    SAME,
+    TRACE_ONLY,
+)
 from ..search.source_fix_trial import DIFFERS, FAILS, HOLDS
 
 _RESULTS = {
@@ -12,10 +22,10 @@ _RESULTS = {
 
 _REASONS = {  # of a search that ends without a full proof
     ALL_DIFFER: "they still differ with every kind pinned that can be",
+    ALL_FAIL: "the program fails with every kind pinned that can be",
     NOT_CONFIRMED: "of the pins with which runs agreed, none held in new runs",
     LIMIT: "no pins were proved within the limit of runs",
 }
-_FAILS = "the program fails with every kind pinned that can be"
 
 
 def lines(result):
@@ -37,12 +47,12 @@ def lines(result):
         )
     elif interventions.verdict == PARTLY:
         report += [""] + _entry_lines(result)
-        report.append("Unknown: what makes the other runs differ: {}".format(_reason(interventions)))
+        report.append("Unknown: what makes the other runs differ: {}".format(_REASONS[interventions.reason]))
         report.append("Tried:   " + "; ".join(interventions.tried))
     elif interventions.verdict == NOT_PROVED:
         report.append(
             "Not proved: the {} in {}, and {}".format(
-                _differ(interventions), _ends(interventions), _reason(interventions)
+                _differ(interventions), _ends(interventions), _REASONS[interventions.reason]
             )
         )
         report.append("Tried:   " + "; ".join(interventions.tried))
@@ -117,10 +127,6 @@ def _fix_lines(fix):
     if len(new_lines) == 1:
         return ["Fix:     {}: `{}` ({})".format(fix.advice, new_lines[0].strip(), outcome)]
     return ["Fix:     {} ({}):".format(fix.advice, outcome)] + ["           " + line for line in new_lines]
-
-
-def _reason(interventions):
-    return _FAILS if interventions.fails_with_all else _REASONS[interventions.reason]
 
 
 def _differ(interventions):

@@ -15,6 +15,7 @@ from .minimize import ddmin
 from .place_search import PlaceSearch
 from .proven_cause import (
     ALL_DIFFER,
+    ALL_FAIL,
     FAILED,
     LIMIT,
     NOT_CONFIRMED,
@@ -285,7 +286,8 @@ class CauseSearch(object):
         interventions = self.interventions
         names = self._find_smallest_set(self._candidates())
         if names is None:
-            interventions.verdict, interventions.reason = NOT_PROVED, ALL_DIFFER
+            do_fail = bool(interventions.tried) and interventions.tried[-1].endswith(FAILED)
+            interventions.verdict, interventions.reason = NOT_PROVED, ALL_FAIL if do_fail else ALL_DIFFER
             return
         if "addresses" in names and not self._pins_address_lines:
             names = self._drop_helpers(names)

@@ -35,6 +35,7 @@ class Locate(object):
         self._folder = ""
         self._schedules, self._trace_only = schedules or Schedules(), trace_only
         self._steps, self._agree_runs = steps, agree_runs
+        self._expected_code = 0
         self._progress = Progress(_FIRST_PLANNED)
         self._copy = None  # type: ProgramCopy | None
         self._cause_search = None  # type: CauseSearch | None
@@ -78,7 +79,8 @@ class Locate(object):
         except TooLargeError as error:
             interventions.why = "the program's folder is not copied: {}".format(error)
             return interventions
-        runs = InterposedRuns(self._runner(copy), copy, sandbox, self._schedules, self._progress)
+        runner = self._runner(copy)
+        runs = InterposedRuns(runner, copy, sandbox, self._schedules, self._progress)
         search = self._cause_search = CauseSearch(
             runs, copy, self._runs, self._schedules, self._progress, self._agree_runs
         )
@@ -87,7 +89,9 @@ class Locate(object):
         except DeviceUnusedError:
             raise
         except ProgramFailedError:
+            self._expected_code = runner.expected_code
             return self._check_without_interposition(copy)
+        self._expected_code = runner.expected_code
         if interventions.verdict in (PROVEN, PARTLY):
             fixes = SourceFixTrial(search, copy)
             fixes.suggest()
@@ -120,8 +124,11 @@ class Locate(object):
 
     def _runner(self, copy):
         if copy is None:
-            return ProgramRunner(self._program, self._folder, steps=self._steps)
-        return ProgramRunner(copy.program, self._folder, copy.cwd, self._steps, copy.temporary)
+            runner = ProgramRunner(self._program, self._folder, steps=self._steps)
+        else:
+            runner = ProgramRunner(copy.program, self._folder, copy.cwd, self._steps, copy.temporary)
+        runner.expected_code = self._expected_code
+        return runner
 
     def _with_traces(self, interventions):
         if interventions.verdict == SAME and interventions.compared == WEIGHTS and not self._schedules:
@@ -132,6 +139,8 @@ class Locate(object):
         else:
             result = self._search_by_traces(interventions)
         result.set_interventions(interventions)
+        if self._expected_code:
+            result.findings.append("each run ended with exit code {}".format(self._expected_code))
         if self._steps is not None:
             result.findings.append("each run was ended after {} training steps".format(self._steps))
         return result

@@ -14,16 +14,19 @@ from .. import backends, errors
 from ..interpose import variables
 
 _TAIL = 12  # lines of a failed program that are shown
+_TRACEBACK = "Traceback (most recent call last)"
+_SHELLS_CODES = 126  # from here on, codes of shells: not executable, not found, ended by a signal
 _CPU_FALLBACK = re.compile(r"vgpu: (\S+) is computed by a CPU fallback")
 
 
 class ProgramFailedError(Exception):
-    """A failed run of the program. cause, advice: one line each."""
+    """A failed run of the program. cause, advice: one line each; chosen_code: an exit code that it may have chosen."""
 
-    def __init__(self, cause, advice):
+    def __init__(self, cause, advice, chosen_code=None):
         Exception.__init__(self, cause)
         self.cause = cause
         self.advice = advice
+        self.chosen_code = chosen_code
 
 
 class NothingRecordedError(ProgramFailedError):
@@ -39,14 +42,15 @@ class ProgramRunner(object):
 
     program: its argv; folder: for its output; cwd: its working directory, None for the current one; steps: training
     steps after which each run is ended, None for no limit; temporary: TMPDIR of the runs, None for the user's.
-    fallback_calls: calls of vendor libraries that the virtual GPU computed on the CPU.
+    expected_code: with which each run ends, if the program chooses it; fallback_calls: calls of vendor libraries
+    that the virtual GPU computed on the CPU.
     """
 
     def __init__(self, program, folder, cwd=None, steps=None, temporary=None):
         self.steps = steps
         self._extra_environment = {} if steps is None else {variables.STOP_AFTER: str(steps)}
         self._extra_environment.update({} if temporary is None else {"TMPDIR": temporary})
-        self.fallback_calls = set()
+        self.expected_code, self.fallback_calls = 0, set()
         self._program, self._cwd = program, cwd
         self._log = os.path.join(folder, "output.txt")
 
@@ -64,7 +68,7 @@ class ProgramRunner(object):
             with _terminating(child):
                 code = _wait(child, limit)
         self._read_log(self._log)
-        if code:
+        if code != self.expected_code:
             raise self._to_error(code, number)
 
     def replay(self, path, times, environment=None):
@@ -90,14 +94,19 @@ class ProgramRunner(object):
 
     def _to_error(self, code, number):
         with io.open(self._log, "r", encoding="utf-8", errors="replace") as output:
-            lines = [line for line in output.read().splitlines() if line.strip()][-_TAIL:]
+            text = output.read()
+        lines = [line for line in text.splitlines() if line.strip()][-_TAIL:]
         messages = [line for line in lines if line.startswith(errors.LOG_PREFIX)]  # output may follow the message
         if code == errors.EXIT_NOTHING_RECORDED and messages:
             advice = "is it a program of {}? See --help".format(backends.labels())
             return NothingRecordedError(messages[-1][len(errors.LOG_PREFIX):], advice)
         excerpt = "".join("\n  | " + line[:200] for line in lines)
-        return ProgramFailedError("the program ended with {} in run {}{}".format(_describe_exit(code), number, excerpt),
-                      "make it run without the tool first: {} {}".format(sys.executable, " ".join(self._program)))
+        is_chosen = 0 < code < _SHELLS_CODES and code != errors.EXIT_USAGE and not messages and _TRACEBACK not in text
+        expected = ", not with {}".format(self.expected_code) if self.expected_code else ""
+        return ProgramFailedError(
+            "the program ended with {} in run {}{}{}".format(_describe_exit(code), number, expected, excerpt),
+            "make it run without the tool first: {} {}".format(sys.executable, " ".join(self._program)),
+            code if is_chosen else None)
 
 
 def _new_file(path):

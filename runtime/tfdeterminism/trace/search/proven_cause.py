@@ -7,7 +7,8 @@ TRACE_ONLY = "only traces were asked for"
 FAILED = "the program fails"  # the end of a line of `tried`
 SAME, PROVEN, PARTLY, NOT_PROVED, NOT_TRIED = "same", "proven", "partly proven", "not proved", "not tried"
 # Why a search ends without a full proof.
-ALL_DIFFER, NOT_CONFIRMED, LIMIT = "runs differ with all pins", "new runs did not confirm it", "limit of runs"
+ALL_DIFFER, ALL_FAIL = "runs differ with all pins", "the program fails with all pins"
+NOT_CONFIRMED, LIMIT = "new runs did not confirm it", "limit of runs"
 
 
 class Place(object):
@@ -73,7 +74,7 @@ class Interventions(object):
     """The results of all runs with and without pins.
 
     verdict: SAME, PROVEN, PARTLY (a cause with which pinned more runs agree, and not all), NOT_PROVED, NOT_TRIED;
-    reason: why a search ends PARTLY or NOT_PROVED: ALL_DIFFER (or the program fails), NOT_CONFIRMED, LIMIT; compared:
+    reason: why a search ends PARTLY or NOT_PROVED: ALL_DIFFER, ALL_FAIL, NOT_CONFIRMED, LIMIT; compared:
     which result of a run is compared; runs: ends of the runs without pins, as numbers of the first that each equals;
     required_runs: number of runs that must agree; also_differ: other results that differ and are not compared; causes:
     ProvenCauses; tried: lines of text; latent: kinds that make a difference if they are varied; noted: calls without a
@@ -88,11 +89,6 @@ class Interventions(object):
     def without_effect(self):
         """Return the lines of `tried` about whole kinds with which the runs still differ, each once."""
         return sorted({line for line in self.tried if "equal in" not in line and " at " not in line})
-
-    @property
-    def fails_with_all(self):
-        """Whether the last test, with every kind pinned, ended in a failure of the program."""
-        return bool(self.tried) and self.tried[-1].endswith(FAILED)
 
     def unseen_share(self):
         """Return the share of runs that another cause may change unseen, because few runs agreed; None if unproven."""

@@ -1,9 +1,10 @@
 """The time of day, the counters of time, and timers that send a signal.
 
 Pinned: each call returns one millisecond more than the one before, and a timer of the main thread sends its signal
-after as many calls as it has milliseconds; calls that the user's lines make count. Waits of the standard library (a
-queue's timeout) use the real clock, or they would never end. Cannot be pinned: C code, the time zone, the duration of a
-computation, a signal that one long call waits for. Example: ``random.seed(time.time())``.
+after as many calls as it has milliseconds; calls that the user's lines make count, and a wait for a signal ends the
+timer. Waits of the standard library (a queue's timeout) use the real clock, or they would never end.
+Cannot be pinned: C code, the time zone, the duration of a computation, a signal that one long call waits for. Example:
+``random.seed(time.time())``.
 """
 
 import copyreg
@@ -13,9 +14,10 @@ import sys
 import threading
 import time
 
-from .base import Kind, no_value
+from .base import Function, Kind, no_value
 
 TIMERS = ("alarm", "setitimer")
+_SIGNAL_WAITS = ("pause", "sigwait", "sigwaitinfo", "sigtimedwait")
 
 _WAITS = frozenset(
     "threading queue subprocess selectors asyncio concurrent multiprocessing socket sched _tfdet_interpose "
@@ -68,6 +70,23 @@ class Clock(Kind):
         self._timer = None  # (calls until the signal is sent, its number, milliseconds of the interval)
         for name in TIMERS:
             self.replace(signal, name, self._count_calls, no_value, unless=self._starts_no_timer)
+        for name in _SIGNAL_WAITS:
+            self._end_timer_before(name)
+
+    def _end_timer_before(self, name):
+        """Let a function that waits for a signal get that of the pinned timer, which no call would count meanwhile."""
+        original = getattr(signal, name)
+
+        def wait(*args):
+            if self._timer is None or threading.current_thread() is not threading.main_thread():
+                return original(*args)
+            number, interval = self._timer[1:]
+            self._timer = (interval, number, interval) if interval else None
+            is_handled = name == "pause" and signal.getsignal(number) not in (signal.SIG_IGN, signal.SIG_DFL)
+            signal.pthread_kill(threading.get_ident(), number)  # another thread may not block it
+            return None if is_handled else original(*args)
+
+        setattr(signal, name, Function(wait, original, signal.__name__, name))
 
     def _starts_no_timer(self, *args):
         """Return whether a timer is switched off, or started by a library."""
