@@ -1,4 +1,4 @@
-"""Parameters of more than 4 KiB reach the kernel: a cubin describes them by another attribute than smaller ones."""
+"""Parameters reach the kernel: more than 4 KiB of them, which a cubin describes by another attribute, and at any offset."""
 
 import numpy as np
 import pytest
@@ -31,6 +31,20 @@ def test_parameters_that_an_unknown_attribute_describes_are_refused(cubin):
     ((result, _),), stderr = run_image(cubin.replace(DESCRIBED, bytes([4, 0x7F, 12, 0])), [launch()])
     assert result
     assert "does not describe all of its parameters" in stderr
+
+
+@pytest.mark.parametrize("code", ["sass", "ptx"])
+@pytest.mark.parametrize(("index", "is_valid"), [(1024, True), (1220, True), (1224 + 200, False), (0, False)])
+def test_an_offset_may_be_negative(code, index, is_valid):
+    """The kernel loads at `index` - 1024 of 200 bytes, which the two other parameters follow."""
+    table = np.arange(50, dtype=np.int32) + 7
+    image = (KERNELS / "negative_offset.fatbin").read_bytes()
+    ((result, arrays),), stderr = run_image(
+        image, [Launch("look_back", 1, 1, [table.tobytes(), index, np.zeros(1, np.int32)])], code
+    )
+    assert (result == 0) == is_valid, stderr
+    if is_valid:
+        assert arrays[0][0] == table[(index - 1024) // 4]
 
 
 @pytest.fixture

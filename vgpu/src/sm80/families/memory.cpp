@@ -97,6 +97,13 @@ template <Space kSpace> bool select_store(FunctionDecoder& d, const Decoded& c, 
   return (i.execute = access_function<kSpace, false>(c.modifier(73))) != nullptr;
 }
 
+// Returns the offset of a load from a constant bank.  Its 16 bits in the instruction are signed (CUDA 11's ptxas counts back from a
+// register), but more than 32 KiB of parameters need them unsigned.
+uint32_t constant_offset(uint32_t base, int32_t offset, uint32_t size) {
+  const uint32_t signed_sum = base + static_cast<uint32_t>(offset);
+  return signed_sum < size ? signed_sum : base + static_cast<uint16_t>(offset);
+}
+
 // Loads from a constant bank at the offset imm plus a register.  c: the bank's size in bytes; vector_registers: its address, in two
 // words; 0: bank 0.
 template <class T, uint32_t kWords> void load_constant(WarpContext& warp, const Instruction& i) {
@@ -106,7 +113,7 @@ template <class T, uint32_t kWords> void load_constant(WarpContext& warp, const 
   const uint32_t size = i.c;
   uint32_t *d = lane_words(warp, i.d), results[kWarpSize * kWords];
   for_each_lane(warp.active_mask, [&](uint32_t l) {
-    const uint32_t offset = base[l] + static_cast<uint32_t>(i.imm);
+    const uint32_t offset = constant_offset(base[l], i.imm, size);
     for (uint32_t k = 0; k < kWords; k++) {
       T value = 0;
       if (offset > size || size - offset < sizeof(T) * kWords) warp.set_fault(KernelFault::OutOfBounds, offset);
@@ -123,7 +130,7 @@ template <class T, uint32_t kWords> void load_constant(WarpContext& warp, const 
 bool select_bank(FunctionDecoder& d, uint32_t bank, Instruction& i) {
   const std::string_view own = d.own_bank(bank);
   const uint8_t* begin = nullptr;
-  if (bank == 0) i.imm = static_cast<uint16_t>(i.imm), i.c = d.parameter_block_bytes();
+  if (bank == 0) i.c = d.parameter_block_bytes();
   else if (bank == 3) begin = d.banks().variables, i.c = d.banks().variable_bytes;
   else if (bank == 4) begin = d.banks().addresses.data(), i.c = static_cast<uint32_t>(d.banks().addresses.size());
   else begin = reinterpret_cast<const uint8_t*>(own.data()), i.c = static_cast<uint32_t>(own.size());
