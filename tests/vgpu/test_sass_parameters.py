@@ -1,4 +1,4 @@
-"""Parameters reach the kernel: more than 4 KiB of them, which a cubin describes by another attribute, and at any offset."""
+"""Parameters reach the kernel: more than 4 KiB of them, which a cubin describes by another attribute, at any offset."""
 
 import numpy as np
 import pytest
