@@ -24,7 +24,10 @@ st.volatile.global.u32 [%l0+512], %r0;
 }
 """
 # What machine code cannot hold here: barriers of some threads, and the number of the multiprocessor.
-NOT_DECODED = {"a barrier of some", "a barrier at which some arrive", "a multiprocessor"}
+NOT_DECODED = {
+    "a barrier of some", "a barrier of some, after the others have exited", "a barrier at which some arrive",
+    "a multiprocessor",
+}  # fmt: skip
 NOT_RECOGNIZED = {"a maximum of floats"}  # its loop of compare-and-swap is known in PTX alone
 LOCKSTEP = {"who is active"}  # all of a warp's lanes, in every schedule
 # Lanes 0 to 15 store to shared memory, after a loop that makes ptxas branch; the others get what they stored.
@@ -53,6 +56,10 @@ PUT, GET = "st.local.u32 [%l4], VALUE;", "ld.local.u32 %r1, [%l4];"
 PUT_SUM = PUT.replace("VALUE", "%r1")
 ELEMENT = f"{LOCAL} mul.wide.u32 %l3, %t, 4; add.u64 %l4, %l4, %l3;"  # %l4: the address of element %t
 LEADER = "setp.ne.u32 %p1, %t, 0; @%p1 exit; st.global.u32 [%l1], %r1;"
+# Of 40 threads, thread 32 stores a bit that a lane without a thread would have, and thread 0 reads the word.
+UNSPECIFIED_BIT = f"""{OWN} setp.eq.u32 %p1, %t, 0; @%p1 st.volatile.shared.u32 [word], 0; bar.sync 0;
+shfl.sync.down.b32 %r2, %t, 8, 31, -1; and.b32 %r2, %r2, 1; xor.b32 %r2, %r2, FLIP; setp.eq.u32 %p2, %t, 32;
+@%p2 st.volatile.shared.u32 [word], %r2; @!%p1 exit; ld.volatile.shared.u32 %r3, [word]; st.global.u32 [%l1], %r3;"""
 # name: body, grid, block, the rule; beside the kernels of test_order.py
 INDEPENDENT = {
     "lanes that are together": (f"{OWN} {OWN_SHARED} {WRITE} {READ} st.global.u32 [%l1], %r2;", 2, 32, None),
@@ -119,6 +126,8 @@ DEPENDENT = {
     "lanes that have parted": (
         f"{PARTED} {LOOP.replace('NAME', 'A')} {READ} bra END; LOW: {LOOP.replace('NAME', 'B')} {WRITE}"
         "END: st.global.u32 [%l1], %r2;", 1, 32, "race"),
+    "an unspecified bit beside a read": (UNSPECIFIED_BIT.replace("FLIP", "0"), 1, 40, "race"),
+    "a flipped unspecified bit beside a read": (UNSPECIFIED_BIT.replace("FLIP", "1"), 1, 40, "race"),
     "lanes of two warps": (f"{OWN} {OWN_SHARED} {WRITE} {READ.replace('16', '32')} st.global.u32 [%l1], %r2;",
                            1, 64, "race"),
     "who is active in a branch": (f"{OWN} setp.lt.u32 %p1, %t, 16; mov.u32 %r1, 0; @%p1 bra LOW; "

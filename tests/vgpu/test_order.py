@@ -40,6 +40,13 @@ LAST_BLOCK = f"""{P0} st.global.u32 [%l0+64], 1; membar.gl; atom.global.add.u32 
 setp.eq.u32 %p1, %r1, 3; @%p1 st.global.u32 [%l0+4], %i;"""
 
 
+# Each thread stores 1 and then LAST to one word.
+TWO_STORES = "st.volatile.global.u32 [%l0], 1; st.volatile.global.u32 [%l0], LAST;"
+# Each thread stores its number to one word; after a barrier, thread 0 stores 7 there.
+REPLACED = """st.volatile.global.u32 [%l0+512], %t; USE bar.sync 0; setp.ne.u32 %p1, %t, 0; @%p1 exit;
+st.global.u32 [%l0+512], 7;"""
+
+
 def exchange(meet, distance):
     """Return EXCHANGE with this barrier, and a neighbor at this distance."""
     return EXCHANGE.replace("MEET", meet).replace("DISTANCE", str(distance))
@@ -69,6 +76,9 @@ INDEPENDENT = {
     "a sum of doubles": (f"{P0} cvt.rn.f64.u32 %l1, %i; red.global.add.f64 [%l0], %l1;", 4, 64, "exact_sum"),
     "two addends to a zero": (f"{P0} mov.b32 %r1, 0f3DCCCCCD; red.global.add.f32 [%l0], %r1;", 2, 1, "exact_sum"),
     "a maximum of floats": (MAXIMUM, 4, 32, "update_loop"),
+    "three equal addends": (f"{P0} mov.b32 %r1, 0f3DCCCCCD; red.global.add.f32 [%l0], %r1;", 3, 1, "exploration"),
+    "one value at the end": (f"{P0} {TWO_STORES.replace('LAST', '0')}", 2, 2, "exploration"),
+    "values that another one replaces": (f"{OWN} {REPLACED.replace('USE', '')}", 1, 4, "exploration"),
     "its own old value": (f"{OWN} atom.global.add.u32 %r1, [%l1], 7; st.global.u32 [%l1], %r1;", 2, 64, None),
     "a clock that nobody reads": (f"mov.u32 %r1, %clock; {OWN} st.global.u32 [%l1], %i;", 2, 64, None),
 }  # fmt: skip
@@ -81,6 +91,9 @@ DEPENDENT = {
     "no barrier": (exchange("", 64), 1, 128, "race"),
     "a barrier of the warp alone": (exchange("bar.warp.sync -1;", 64), 1, 128, "race"),
     "a barrier of some": (exchange("bar.sync 1, 64;", 32), 1, 128, "race"),
+    "a barrier of some, after the others have exited": (
+        f"{OWN} setp.lt.u32 %p1, %t, 32; @%p1 bra FIRST; bar.sync 1, 64; ld.volatile.global.u32 %r1, [%l0+512];"
+        "st.global.u32 [%l1], %r1; exit; FIRST: st.volatile.global.u32 [%l0+512], 1;", 1, 96, "memory_order"),
     "a barrier at which some arrive": (exchange(ARRIVES, 32), 1, 64, "race"),
     "an unwritten local variable": (
         f"{LOCAL} {OWN} st.local.u32 [%l4+4], %i; ld.local.u32 %r1, [%l4]; st.global.u32 [%l1], %r1;",
@@ -91,7 +104,8 @@ DEPENDENT = {
     "a fence": (exchange("membar.gl;", 64), 1, 128, "race"),
     "one value, and one lane looks in between": (
         f"{P0} {ONE_BY_ONE} st.global.u32 [%l0], 1; exit;"
-        "FIRST: st.global.u32 [%l0], 5; ld.global.u32 %r1, [%l0]; st.global.u32 [%l0+4], %r1; st.global.u32 [%l0], 1;",
+        "FIRST: st.global.u32 [%l0], 5; ld.volatile.global.u32 %r1, [%l0]; st.global.u32 [%l0+4], %r1;"
+        "st.global.u32 [%l0], 1;",
         2, 1, "race"),
     "one value that somebody reads": (f"{P0} {ONE_BY_ONE} st.global.u32 [%l0], 5; exit;"
                                       "FIRST: ld.global.u32 %r1, [%l0]; st.global.u32 [%l0+4], %r1;", 2, 1, "race"),
@@ -108,7 +122,13 @@ DEPENDENT = {
                "FIRST: st.volatile.global.u32 [%l0], 1;", 2, 1, "memory_order"),
     "a sum that rounds": (f"{P0} cvt.rn.f32.u32 %r1, %i; mul.rn.f32 %r1, %r1, 0f3DCCCCCD;"
                           "red.global.add.f32 [%l0], %r1;", 2, 32, "rounding"),
-    "three addends to a zero": (f"{P0} mov.b32 %r1, 0f3DCCCCCD; red.global.add.f32 [%l0], %r1;", 3, 1, "rounding"),
+    "three addends to a zero": (f"{P0} mov.u32 %r1, 1; shl.b32 %r1, %r1, %i; cvt.rn.f32.u32 %r1, %r1;"
+                                "mul.rn.f32 %r1, %r1, 0f3DCCCCCD; red.global.add.f32 [%l0], %r1;", 3, 1, "rounding"),
+    "values at the end that differ": (f"{P0} {TWO_STORES.replace('LAST', '%i')}", 2, 2, "memory_order"),
+    "a use of a value that another one replaces": (
+        f"{OWN} {REPLACED.replace('USE', 'ld.global.u32 %r1, [%l0+512]; st.global.u32 [%l1], %r1;')}", 1, 4, "race"),
+    "an atomic beside a store": (
+        f"{P0} {ONE_BY_ONE} st.global.u32 [%l0], 5; exit; FIRST: red.global.or.b32 [%l0], 0;", 2, 1, "race"),
     "one bit too many": (f"{P0} setp.eq.u32 %p1, %i, 0; selp.b32 %r1, 0f4B800000, 0f3F800000, %p1;"  # 2^24 and ones
                          "red.global.add.f32 [%l0], %r1;", 3, 1, "rounding"),
     "a maximum that somebody reads": (MAXIMUM + f" {OWN} st.global.u32 [%l1+512], %r2;", 4, 32, "race"),
@@ -148,6 +168,22 @@ def test_order_dependent_kernels_are_not_proved(verdict_by_kernel, name):
     verdict = verdict_by_kernel[name]
     assert not verdict["proved"]
     assert DEPENDENT[name][3] in {reason["reason"] for reason in verdict["reasons"]}
+
+
+@pytest.mark.parametrize(
+    ("body", "grid", "block"),
+    [
+        # Stores of 4 and of 1 byte: undefined in CUDA's memory model.
+        (f"{P0} {ONE_BY_ONE} st.global.u32 [%l0], 1; st.global.u32 [%l0], 0; exit;"
+         "FIRST: st.global.u8 [%l0], 1; st.global.u8 [%l0], 0;", 2, 1),
+        (f"{P0} {TWO_STORES.replace('LAST', '0')}", 9, 1),  # 18 accesses to one location
+        (f"{P0} setp.gt.u32 %p1, %i, 1; @%p1 exit; {TWO_STORES.replace('LAST', '0')}", 3, 512),  # 1,536 threads
+    ],
+)  # fmt: skip
+def test_only_a_few_accesses_of_one_width_are_explored(body, grid, block):
+    (verdict,) = verdicts({"kernel": (kernel(body, ["p0"]), grid, block)}).values()
+    assert not verdict["proved"]
+    assert "exploration" not in verdict["rules"]
 
 
 def test_a_call_begins_with_unwritten_local_variables():

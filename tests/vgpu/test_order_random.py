@@ -14,8 +14,6 @@ import pytest
 from interleavings import Access, Barrier, Kernel, Operand, Undefined, endings
 from virtual_device import build
 
-KERNELS = 300
-
 
 def this_week():
     """Return a seed that changes every week."""
@@ -23,17 +21,18 @@ def this_week():
     return 100 * year + week
 
 
-@pytest.mark.parametrize("seed", [7, this_week()])
-def test_only_independent_kernels_are_proved(seed):
-    command = [sys.executable, order_kernels.__file__, str(KERNELS), str(seed)]
+# 76 % of many independent kernels are proved; few may have less by chance.
+@pytest.mark.parametrize(("seed", "count", "min_proved"), [(7, 300, 0.65), (this_week(), 5000, 0.72)])
+def test_only_independent_kernels_are_proved(seed, count, min_proved):
+    command = [sys.executable, order_kernels.__file__, str(count), str(seed)]
     environment = {**os.environ, "VGPU_LIBRARY": build()}
-    process = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=300)
+    process = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=900)
     assert process.returncode == 0, process.stdout + process.stderr
     tally = json.loads(process.stdout.splitlines()[-1])
     proved, missed = tally["proved, independent"], tally["not proved, independent"]
-    assert tally["kernels"] == KERNELS
-    assert 3 * proved >= 2 * missed, tally  # 63 % of many kernels; 300 may have fewer by chance
-    assert tally["not proved, differs"] > KERNELS // 4, tally
+    assert tally["kernels"] == count
+    assert proved >= min_proved * (proved + missed), tally
+    assert tally["not proved, differs"] > count // 4, tally
 
 
 def test_results_are_those_of_some_interleaving():

@@ -21,6 +21,7 @@ RULES = {
     "commuting": "atomics that commute and whose old values nobody uses",
     "exact_sum": "sums of floats that no order rounds, for these values",
     "update_loop": "compare-and-swap loops that commute",
+    "exploration": "all orders of a few accesses, which agree",
 }
 _REASON_TEXTS = {
     "race": "two threads access one address, one of them writes, and nothing orders them",

@@ -81,7 +81,9 @@ void Block::release_barrier(uint32_t number) {
   const Barrier barrier = barriers_.exchange_for_new(number);
   if (context_.deferred)
     for (DeferralList& own : deferrals_) context_.deferred->settle(own, kFullMask);
-  const bool all_threads = !barrier.has_nonwaiting_arrivals && barrier.arrived >= live_threads_;
+  // A barrier of a given number of threads does not wait for others to exit, as one without a number does.
+  const uint32_t needed_for_all = barrier.expected ? context_.threads : live_threads_;
+  const bool all_threads = !barrier.has_nonwaiting_arrivals && barrier.arrived >= needed_for_all;
   if (context_.observer) context_.observer->on_block_barrier(context_, all_threads);
   for (Warp& warp : warps_) {
     for (ConvergenceGroup& g : warp.groups) {

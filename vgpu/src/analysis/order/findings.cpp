@@ -7,7 +7,7 @@ namespace vgpu {
 namespace {
 
 constexpr size_t kMaxReasons = 64;  // pairs of lines
-constexpr const char* kRules[] = {"same_value", "one_value", "commuting", "exact_sum", "update_loop"};
+constexpr const char* kRules[] = {"same_value", "one_value", "commuting", "exact_sum", "update_loop", "exploration"};
 
 std::string lines_of(uint32_t line, uint32_t other_line) {
   return (line ? std::to_string(line) : "") + (line && other_line ? ", " : "") + (other_line ? std::to_string(other_line) : "");
@@ -15,9 +15,9 @@ std::string lines_of(uint32_t line, uint32_t other_line) {
 
 }  // namespace
 
-void Findings::add(const char* reason, uint32_t line, uint32_t other_line) {
+void Findings::add(const char* reason, uint32_t line, uint32_t other_line, uint64_t times) {
   const auto key = std::make_tuple(std::string(reason), line, other_line);
-  if (reasons_.size() < kMaxReasons || reasons_.count(key)) reasons_[key]++;
+  if (reasons_.size() < kMaxReasons || reasons_.count(key)) reasons_[key] += times;
 }
 
 std::string Findings::json() const {

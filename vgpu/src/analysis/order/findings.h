@@ -14,7 +14,7 @@ class Findings {
  public:
   void clear() { reasons_.clear(), rules_ = 0; }
   bool empty() const { return reasons_.empty(); }
-  void add(const char* reason, uint32_t line, uint32_t other_line);
+  void add(const char* reason, uint32_t line, uint32_t other_line, uint64_t times = 1);
   void add(Rule rule) { rules_ |= 1u << static_cast<uint32_t>(rule); }
 
   std::string json() const;                         // a JSON object

@@ -50,7 +50,7 @@ struct Phase {
   StreamOrder::Operation written_by = 0;  // the last operation that changed the value
 };
 
-enum class Rule : uint8_t { SameValue, OneValue, Commuting, ExactSum, UpdateLoop };
+enum class Rule : uint8_t { SameValue, OneValue, Commuting, ExactSum, UpdateLoop, Exploration };
 enum class Reason : uint8_t;
 
 class PhaseObserver {

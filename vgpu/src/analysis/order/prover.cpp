@@ -64,7 +64,13 @@ int earlier_writer(const MemoryAccess& t, uint32_t turn) {
 }  // namespace
 
 OrderProver::OrderProver(StreamOrder& order, DeviceMemory& memory, uint64_t capacity, LaunchReport* report)
-    : stream_order_(order), memory_(memory), order_(order), phases_(order_, *this), shadow_(capacity), report_(report) {}
+    : stream_order_(order),
+      memory_(memory),
+      order_(order),
+      phases_(order_, *this),
+      shadow_(capacity),
+      report_(report),
+      histories_(order_) {}
 
 void OrderProver::begin_operation(StreamOrder::Operation operation) {
   operation_ = operation;
@@ -82,6 +88,19 @@ void OrderProver::on_launch_begin(const Launch& launch) {
   begin_operation(launch.operation);
   blocks_.clear(), entered_.clear(), regions_.clear(), kernel_ = launch.program;
   enter_function(*launch.program);
+  const uint64_t threads = uint64_t(launch.grid[0]) * launch.grid[1] * launch.grid[2] * launch.threads();
+  // Accesses of other operations are not in the histories.
+  histories_.begin_launch(threads <= kMaxExploredThreads && stream_order_.are_all_before_current());
+}
+
+void OrderProver::on_unproved(Reason reason, uint32_t line, uint32_t other_line) {
+  const bool is_conflict =
+      reason == Reason::Race || reason == Reason::MemoryOrder || reason == Reason::OldValue || reason == Reason::Rounding;
+  bool is_kept = is_conflict && histories_.are_kept();
+  const uint64_t first = current_address_ / kLocationBytes, last = (current_address_ + current_bytes_ - 1) / kLocationBytes;
+  for (uint64_t number = first; is_kept && number <= last; number++)
+    is_kept = histories_.keep_conflict({current_space_, number}, reason_name(reason), line, other_line);
+  if (!is_kept) findings_.add(reason_name(reason), line, other_line);
 }
 
 void OrderProver::on_function_entry(const WarpContext& warp, const DecodedFunction& function) {
@@ -151,6 +170,7 @@ bool OrderProver::find_global(uint8_t* pointer, ShadowLocation& location) {
   location.line = shadow_.line(pointer);
   location.offset = address % kLineBytes;
   location.written = recent_.written + (address - recent_.begin);
+  location.space = 0, location.address = address;
   if (!location.line) full_ = true, on_unproved(Reason::Capacity, 0, 0);
   return location.line != nullptr;
 }
@@ -158,8 +178,9 @@ bool OrderProver::find_global(uint8_t* pointer, ShadowLocation& location) {
 bool OrderProver::find(const WarpContext& warp, BlockClock& block, uint8_t* address, ShadowLocation& location) {
   if (!is_shared(warp, address)) return find_global(address, location);
   const size_t offset = static_cast<size_t>(address - warp.shared);
-  location = {
-      &block.shared[offset / kLineBytes], static_cast<uint32_t>(offset % kLineBytes), {block.shared_written.data(), offset}};
+  location.line = &block.shared[offset / kLineBytes], location.offset = static_cast<uint32_t>(offset % kLineBytes);
+  location.written = {block.shared_written.data(), offset};
+  location.space = warp.block + 1, location.address = offset;
   return true;
 }
 
@@ -209,6 +230,7 @@ void OrderProver::observe(const WarpContext& warp, BlockClock& block, const Inst
   now.everyone = clock ? clock->everyone : 0;
   now.warp = static_cast<uint16_t>(warp.warp);
   LaneAccess access = describe(i, t);
+  if (histories_.are_kept()) keep_history(warp, block, i, t, now);
   if (access_lines(warp, block, i, t, now, access)) return;
   const bool is_update = is_word_update(t, access);
   for (uint32_t k = 0; k < t.count; k++) {
@@ -220,6 +242,56 @@ void OrderProver::observe(const WarpContext& warp, BlockClock& block, const Inst
   }
 }
 
+// Adds the lanes' accesses to the histories of their locations.
+void OrderProver::keep_history(const WarpContext& warp, BlockClock& block, const Instruction& i, const MemoryAccess& t,
+                               Accessor now) {
+  const bool is_loop = i.update != AtomicOperation::None && t.expected.count;
+  const WarpClock* clock = block.warps[warp.warp].get();
+  const UnspecifiedValues& unspecified = block.unspecified[warp.warp];
+  HistoryAccess access;
+  access.kind = t.kind, access.strong = t.is_strong();
+  access.uses_value = t.kind == AccessKind::Read || (t.kind == AccessKind::Atomic && t.returns_old && !i.result_unused);
+  const bool is_known = t.kind == AccessKind::Read || (t.values.count && (t.kind == AccessKind::Write || t.bytes <= 8));
+  if (is_known) access.operation = is_loop ? i.update : t.operation, access.type = is_loop ? i.update_type : t.type;
+  const uint32_t part = std::min(t.kind == AccessKind::Write && t.values.count ? t.bytes / t.values.count : t.bytes, 8u);
+  access.bytes = static_cast<uint8_t>(part);
+  for (uint32_t k = 0; k < t.count; k++) {
+    const uint32_t lane = t.lane_order[k];
+    now.lane = static_cast<uint8_t>(lane);
+    now.synchronized = clock ? clock->known[lane] : nullptr;
+    uint8_t value[16] = {}, expected[16] = {};
+    if (t.values.count) gather(is_loop ? update_operand(warp, i, t) : t.values, lane, t.bytes, value);
+    if (t.expected.count) gather(t.expected, lane, t.bytes, expected);
+    // An atomic without an operation is unknown.
+    const bool is_specified = t.kind != AccessKind::Write || !unspecified.unspecified_parts(warp, t.values, lane);
+    access.kind = is_known && is_specified ? t.kind : AccessKind::Atomic;
+    for (uint32_t offset = 0; offset < t.bytes; offset += part) {
+      access.operand = value_at(value + offset, part), access.expected = value_at(expected + offset, part);
+      keep_access(warp, block, t.addresses[lane] + offset, access, now, is_loop);
+    }
+  }
+}
+
+void OrderProver::keep_access(const WarpContext& warp, BlockClock& block, uint8_t* address, HistoryAccess access,
+                              const Accessor& now, bool is_loop) {
+  ShadowLocation location;
+  if (!find(warp, block, address, location)) return;
+  access.in_shared = location.space != 0;
+  access.offset = location.address % kLocationBytes;
+  const uint64_t end = access.in_shared ? warp.shared_bytes : recent_.end;
+  LocationState state;
+  for (uint32_t k = 0; k < kLocationBytes && location.address - access.offset + k < end; k++) {
+    state.value |= uint64_t(address[int(k) - access.offset]) << 8 * k;
+    const WrittenBytes written{location.written.bits, location.written.first + k - access.offset};
+    if (all_written(written, 1)) state.written |= static_cast<uint8_t>(1u << k);
+  }
+  histories_.add({location.space, location.address / kLocationBytes}, state, access, now, is_loop);
+}
+
+void OrderProver::set_current(const ShadowLocation& location, uint32_t bytes) {
+  current_space_ = location.space, current_address_ = location.address, current_bytes_ = bytes;
+}
+
 // Adds a lane's update of a word that several blocks update.  Returns false, and does nothing, in other cases.
 bool OrderProver::join_updates(const WarpContext& warp, BlockClock& block, const MemoryAccess& t, const Accessor& now,
                                LaneAccess& access, uint32_t lane) {
@@ -228,6 +300,7 @@ bool OrderProver::join_updates(const WarpContext& warp, BlockClock& block, const
   ShadowWord& word = location.line->words[location.offset / kWordBytes];
   if (word.bytes || !all_written(location.written, kWordBytes)) return false;
   if (is_float_sum(access.family)) access.operand = value_at(t.values.parts[0] + lane * t.values.stride, kWordBytes);
+  set_current(location, kWordBytes);
   return phases_.join_unordered_updates(word.whole, now, access);
 }
 
@@ -301,6 +374,7 @@ void OrderProver::store_unspecified(const ShadowLocation& location, const Access
 // Adds one lane's access, word by word.  current: the bytes before it.
 void OrderProver::access_element(const ShadowLocation& location, const Accessor& now, LaneAccess access, const uint8_t* current,
                                  uint32_t bytes, const uint8_t* value) {
+  set_current(location, bytes);
   const bool initialized = all_written(location.written, bytes);
   if (access.reads && !initialized && !access.unwritten_is_followed) on_unproved(Reason::Uninitialized, access.line, 0);
   const bool is_sum = access.kind == PhaseKind::Commuting && is_float_sum(access.family);
@@ -363,7 +437,8 @@ bool OrderProver::access_lines(const WarpContext& warp, BlockClock& block, const
       if (t.kind == AccessKind::Read)
         access.unwritten_is_followed =
             follow_unwritten(warp, i, lane.lane, k * kLineBytes + offset - lane.lane * t.bytes, written, kWordBytes);
-      access_element({location.line, offset, written}, lane, access, address + offset, kWordBytes, line_value + offset);
+      access_element({location.line, offset, written, location.space, location.address + offset}, lane, access,
+                     address + offset, kWordBytes, line_value + offset);
     }
   }
   return true;
@@ -387,12 +462,14 @@ bool OrderProver::access_line(const ShadowLocation& location, const Accessor& no
     if (equal_words && equal_words != kWordsPerLine && initialized) return false;
     access.silent = initialized && equal_words;
   }
+  set_current(location, kLineBytes);
   phases_.access(line.row, now, access, address);
   if (access.kind != PhaseKind::Same) set_written(location.written, kLineBytes);
   return true;
 }
 
 void OrderProver::on_launch_end(const Launch& launch, const LaunchResult& result) {
+  histories_.end_launch(findings_);
   if (result.fault != KernelFault::None) on_unproved(Reason::Fault, 0, 0);
   verdict_ = findings_.json();
   if (!report_) findings_.print(launch.program->name.c_str(), launch.program->position);

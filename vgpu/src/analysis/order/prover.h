@@ -10,6 +10,7 @@
 #include "core/observer.h"
 #include "core/written_bytes.h"
 #include "findings.h"
+#include "location_history.h"
 #include "phase.h"
 #include "reason.h"
 #include "shadow.h"
@@ -21,6 +22,8 @@ struct Transfer {
   uint64_t to = 0, from = 0, bytes = 0;  // to or from 0: host memory
   uint32_t value = 0, value_bytes = 0;  // of a fill; value_bytes 0: a copy
 };
+
+constexpr uint64_t kMaxExploredThreads = 1024;
 
 class OrderProver : public Observer, public PhaseObserver, public LaunchVerdicts {
  public:
@@ -50,20 +53,20 @@ class OrderProver : public Observer, public PhaseObserver, public LaunchVerdicts
   std::string verdict() const override { return verdict_; }
 
  private:
-  void on_unproved(Reason reason, uint32_t line, uint32_t other_line) override {
-    findings_.add(reason_name(reason), line, other_line);
-  }
+  void on_unproved(Reason reason, uint32_t line, uint32_t other_line) override;
   void on_rule(Rule rule) override { findings_.add(rule); }
 
   struct Range {
     uint64_t begin = 0, end = 0;
     WrittenBytes written;
   };
-  // The shadow of an address: its line, the offset in it, and the written bytes there.
+  // An address, in which space, its shadow line, the offset in this, and the written bytes there.
   struct ShadowLocation {
     ShadowLine* line = nullptr;
     uint32_t offset = 0;
     WrittenBytes written;
+    uint32_t space = 0;  // LocationNumber::space
+    uint64_t address = 0;  // in shared memory the offset
   };
 
   void begin_operation(StreamOrder::Operation operation);
@@ -77,6 +80,10 @@ class OrderProver : public Observer, public PhaseObserver, public LaunchVerdicts
                          uint32_t lane);
   bool find_global(uint8_t* pointer, ShadowLocation& location);
   void observe(const WarpContext& warp, BlockClock& block, const Instruction& i, const MemoryAccess& t);
+  void keep_history(const WarpContext& warp, BlockClock& block, const Instruction& i, const MemoryAccess& t, Accessor now);
+  void keep_access(const WarpContext& warp, BlockClock& block, uint8_t* address, HistoryAccess access, const Accessor& now,
+                   bool is_loop);
+  void set_current(const ShadowLocation& location, uint32_t bytes);
   void step_in_lockstep(const WarpContext& warp);
   LaneAccess describe(const Instruction& i, const MemoryAccess& t) const;
   bool join_updates(const WarpContext& warp, BlockClock& block, const MemoryAccess& t, const Accessor& now, LaneAccess& access,
@@ -104,6 +111,10 @@ class OrderProver : public Observer, public PhaseObserver, public LaunchVerdicts
   BlockClocks blocks_;
   LaunchReport* report_;
   StreamOrder::Operation operation_ = 0;
+  LocationHistories histories_;
+  // What is accessed now, if histories are kept.
+  uint32_t current_space_ = 0, current_bytes_ = 0;
+  uint64_t current_address_ = 0;
   Range recent_;
   bool full_ = false;  // the capacity is used up, so that shadow memory is incomplete
   Findings findings_;  // of the current operation
