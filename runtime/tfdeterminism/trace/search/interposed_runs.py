@@ -10,6 +10,7 @@ from .. import backends
 from ..interpose import kinds, variables
 from ..interpose.kinds.addresses import NO_RANDOMIZATION
 from ..schema import ledger
+from ..schema.format import TraceFormatError
 from .program_runner import DeviceUnusedError, ProgramFailedError
 from .run_ends import digest_of_weights
 
@@ -96,9 +97,14 @@ class InterposedRuns(object):
     def _is_chosen(self, code, traces):
         """Return whether the first run ended with a code that the program chose, which all runs are to end with.
 
-        Code 1 is that of errors: it is chosen only if the program trained something.
+        Code 1 is that of errors: it is chosen only if the program trained something. A process that ended without its
+        trace, as by os._exit(), may have lost what it printed of an error.
         """
-        if code is None or code == 1 and digest_of_weights(traces) is None:
+        try:
+            is_chosen = code is not None and (digest_of_weights(traces) is not None or code != 1)
+        except TraceFormatError:
+            return False
+        if not is_chosen:
             return False
         self._runner.expected_code = code
         return True
