@@ -122,7 +122,7 @@ def test_a_kill_at_any_step_leaves_the_old_or_the_new_store(
 def test_a_removed_envelope_breaks_nothing(tmp_path: Path, checkout: Project, record_line: Line) -> None:
     """docs/how-to/sign-records.md advises it after a theft: the order of records is independent of signers."""
     store, lab, yard = EvidenceStore(tmp_path / "matrix" / "evidence"), Signer("lab"), Signer("yard")
-    first, two, three = (parse(record_line(**H100, duration_seconds=seconds)) for seconds in (1.0, 2.0, 3.0))
+    first, two, three = (parse(record_line(**H100, duration_seconds=seconds)) for seconds in (2.0, 3.0, 4.0))
 
     class Attestation:
         partition = ("nvidia-h100", "tf2.0")
