@@ -65,6 +65,26 @@ class FuzzedStore:
         rows = json.loads(done.out)["cells"]
         return {(row["environment"], row["device"], row["source"], row["solution"]): row for row in rows}
 
+    def takes(self, path: Path, named: str, check: Callable[[], None]) -> bool:
+        """Add a file; return whether it was taken.  AssertionError if either was not done rightly.
+
+        named: how the error of a refusal names the file; check(): of the store with the file.
+        """
+        done = call("evidence", "add", "--yes", path)
+        assert "Traceback" not in done.err, done.err
+        if done.code:
+            assert done.code == 2 and named in done.err, done.err
+            assert self.files() == self.stored
+            return False
+        try:
+            check()
+            files, again = self.files(), call("evidence", "add", path)
+            assert (again.code, self.files() == files) == (0, True), again.err
+            assert "0 records added, 0 replaced" in again.err, again.err
+        finally:
+            self.restore()
+        return True
+
     def check_together(self, files: Iterable[Path]) -> None:
         """Add files one after another; every command that reads the store can read it then."""
         recipes = [["recipe", name.partition("/")[2]] for name in PARTITIONS]

@@ -17,7 +17,7 @@ from typing import NamedTuple
 import pytest
 import weekly
 from envelope_oracle import believable, intact_lines
-from fuzzed_store import FuzzedStore, call, opened
+from fuzzed_store import FuzzedStore, opened
 from record_oracle import falsehoods
 from sendings import Sending, World
 from signers import Signer
@@ -90,22 +90,8 @@ def write(store: FuzzedStore, sending: Sending, name: str = "sent") -> Path:
 
 def is_taken(fuzzed: Fuzzed, sending: Sending) -> bool:
     """Add the files; return whether they were taken.  AssertionError if either was not done rightly."""
-    store = fuzzed.store
-    path = write(store, sending)
-    done = call("evidence", "add", "--yes", path)
-    assert "Traceback" not in done.err, done.err
-    if done.code:
-        assert done.code == 2 and str(path) in done.err, done.err
-        assert store.files() == store.stored
-        return False
-    try:
-        _check_taken(fuzzed, path)
-        files, again = store.files(), call("evidence", "add", path)
-        assert (again.code, store.files() == files) == (0, True), again.err
-        assert "0 records added, 0 replaced" in again.err, again.err
-    finally:
-        store.restore()
-    return True
+    path = write(fuzzed.store, sending)
+    return fuzzed.store.takes(path, str(path), lambda: _check_taken(fuzzed, path))
 
 
 def _check_taken(fuzzed: Fuzzed, path: Path) -> None:

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 import weekly
-from fuzzed_store import FuzzedStore, call, opened
+from fuzzed_store import FuzzedStore, opened
 from record_mutants import mutant
 from record_oracle import falsehoods
 
@@ -34,20 +34,7 @@ def is_taken(store: FuzzedStore, before: dict[Any, Any], lines: Sequence[bytes])
     """Add a file of these lines; return whether it was taken.  AssertionError if either was not done rightly."""
     path = store.project.root / "records.jsonl"
     path.write_bytes(b"".join(lines))
-    done = call("evidence", "add", "--yes", path)
-    assert "Traceback" not in done.err, done.err
-    if done.code:
-        assert f"{path}:" in done.err, done.err
-        assert store.files() == store.stored
-        return False
-    try:
-        _check_taken(store, before, [json.loads(line) for line in lines])
-        files, again = store.files(), call("evidence", "add", path)
-        assert (again.code, store.files() == files) == (0, True), again.err
-        assert "0 records added, 0 replaced" in again.err, again.err
-    finally:
-        store.restore()
-    return True
+    return store.takes(path, f"{path}:", lambda: _check_taken(store, before, [json.loads(line) for line in lines]))
 
 
 def _check_taken(store: FuzzedStore, before: dict[Any, Any], records: Sequence[dict[str, Any]]) -> None:
