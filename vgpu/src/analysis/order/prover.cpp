@@ -30,6 +30,11 @@ void gather(const RegisterValues& values, uint32_t lane, uint32_t bytes, uint8_t
   for (uint32_t k = 0; k < values.count; k++) std::memcpy(value + k * part, values.parts[k] + lane * values.stride, part);
 }
 
+// Whether the access is the compare-and-swap of a loop that computes an update.
+bool is_update_loop(const Instruction& i, const MemoryAccess& t) {
+  return i.update != AtomicOperation::None && t.expected.count;
+}
+
 // Returns the operand of the update that a compare-and-swap loop computes.
 RegisterValues update_operand(const WarpContext& warp, const Instruction& i, const MemoryAccess& t) {
   RegisterValues operand = t.values;
@@ -245,11 +250,11 @@ void OrderProver::observe(const WarpContext& warp, BlockClock& block, const Inst
 // Adds the lanes' accesses to the histories of their locations.
 void OrderProver::keep_history(const WarpContext& warp, BlockClock& block, const Instruction& i, const MemoryAccess& t,
                                Accessor now) {
-  const bool is_loop = i.update != AtomicOperation::None && t.expected.count;
+  const bool is_loop = is_update_loop(i, t);
   const WarpClock* clock = block.warps[warp.warp].get();
   const UnspecifiedValues& unspecified = block.unspecified[warp.warp];
   HistoryAccess access;
-  access.kind = t.kind, access.strong = t.is_strong();
+  access.strong = t.is_strong();
   access.uses_value = t.kind == AccessKind::Read || (t.kind == AccessKind::Atomic && t.returns_old && !i.result_unused);
   const bool is_known = t.kind == AccessKind::Read || (t.values.count && (t.kind == AccessKind::Write || t.bytes <= 8));
   if (is_known) access.operation = is_loop ? i.update : t.operation, access.type = is_loop ? i.update_type : t.type;
@@ -327,7 +332,7 @@ void OrderProver::access_lane(const WarpContext& warp, BlockClock& block, const 
     }
     const uint64_t old = value_at(address, t.bytes), operand = value_at(value, t.bytes);
     const bool initialized = all_written(location.written, t.bytes);
-    const bool is_update = i.update != AtomicOperation::None && t.expected.count;
+    const bool is_update = is_update_loop(i, t);
     if (is_update && old != expected) return;  // a failed compare-and-swap
     access.silent =
         initialized && access.kind != PhaseKind::Written && is_silent(t.operation, t.type, t.bytes, old, operand, expected);
@@ -433,12 +438,11 @@ bool OrderProver::access_lines(const WarpContext& warp, BlockClock& block, const
       lane.pattern = 0, lane.lane = row_lane(now.pattern, word);
       lane.synchronized = clock ? clock->known[lane.lane] : nullptr;
       const uint32_t offset = word * kWordBytes;
-      const WrittenBytes written = location.written + offset;
+      const ShadowLocation at_word = location + offset;
       if (t.kind == AccessKind::Read)
         access.unwritten_is_followed =
-            follow_unwritten(warp, i, lane.lane, k * kLineBytes + offset - lane.lane * t.bytes, written, kWordBytes);
-      access_element({location.line, offset, written, location.space, location.address + offset}, lane, access,
-                     address + offset, kWordBytes, line_value + offset);
+            follow_unwritten(warp, i, lane.lane, k * kLineBytes + offset - lane.lane * t.bytes, at_word.written, kWordBytes);
+      access_element(at_word, lane, access, address + offset, kWordBytes, line_value + offset);
     }
   }
   return true;

@@ -67,6 +67,9 @@ class OrderProver : public Observer, public PhaseObserver, public LaunchVerdicts
     WrittenBytes written;
     uint32_t space = 0;  // LocationNumber::space
     uint64_t address = 0;  // in shared memory the offset
+    ShadowLocation operator+(uint32_t bytes) const {  // in the same line
+      return {line, offset + bytes, written + bytes, space, address + bytes};
+    }
   };
 
   void begin_operation(StreamOrder::Operation operation);

@@ -70,12 +70,6 @@ bool are_defined(const std::vector<HistoryAccess>& accesses) {
   return true;
 }
 
-// The value that each access uses, and the state at the end, of the observed run.
-struct Run {
-  std::vector<uint64_t> values;
-  LocationState end;
-};
-
 bool needs_written(const HistoryAccess& access) { return access.uses_value || access.kind == AccessKind::Atomic; }
 
 }  // namespace
@@ -105,10 +99,9 @@ bool can_perform(const HistoryAccess& access) {
 
 bool agree_all_orders(const LocationState& initial, const std::vector<HistoryAccess>& accesses) {
   if (!are_defined(accesses)) return false;
-  Run run;
-  run.end = initial;
-  for (const HistoryAccess& access : accesses)
-    run.values.push_back(access.value_in(run.end)), run.end = access.perform(run.end);
+  std::vector<uint64_t> values;  // of each access in the observed run
+  LocationState end = initial;
+  for (const HistoryAccess& access : accesses) values.push_back(access.value_in(end)), end = access.perform(end);
   using State = std::pair<uint32_t, LocationState>;  // the accesses that were performed, and what they leave
   const uint32_t all = (1u << accesses.size()) - 1;
   std::set<State> visited;
@@ -117,12 +110,12 @@ bool agree_all_orders(const LocationState& initial, const std::vector<HistoryAcc
     const State state = pending.back();
     pending.pop_back();
     if (!visited.insert(state).second) continue;
-    if (visited.size() > kMaxStates || (state.first == all && !(state.second == run.end))) return false;
+    if (visited.size() > kMaxStates || (state.first == all && !(state.second == end))) return false;
     for (size_t k = 0; k < accesses.size(); k++) {
       const HistoryAccess& access = accesses[k];
       if (state.first >> k & 1 || access.before & ~state.first) continue;
       if (needs_written(access) && !access.is_written_in(state.second)) return false;
-      if (access.uses_value && access.value_in(state.second) != run.values[k]) return false;
+      if (access.uses_value && access.value_in(state.second) != values[k]) return false;
       pending.emplace_back(state.first | 1u << k, access.perform(state.second));
     }
   }
