@@ -59,6 +59,7 @@ class Draft:
     """A random kernel: its PTX text, and as `kernel` the same kernel for the interpreter."""
 
     shapes = (ONE_WARP, WARPS, WARPS, BLOCKS)
+    segments = (1, 1, 2, 3)  # numbers of them
     barriers = ("block", "block", "warp", "some")
 
     def __init__(self, seed):
@@ -69,7 +70,7 @@ class Draft:
         self.lines, self.labels = [], 0
         self.code = [[] for _ in self.threads]
         self.draw_habits()
-        for number in range(rng.choice([1, 1, 2, 3])):
+        for number in range(rng.choice(self.segments)):
             if number:
                 self.add_barrier(number)
             self.add_segment()
@@ -316,41 +317,78 @@ class Runner:
         """Return what is loaded: the PTX."""
         return draft.text()
 
-    def run(self, draft):
-        """Run the kernel in each schedule; return the results as launches() does."""
+    def load(self, draft):
+        """Load the kernel; return its module and function."""
         result, module = self.device.load(self.image(draft))
         result, function = self.device.function(module) if result == 0 else (result, None)
         assert result == 0, f"CUDA's error {result} for {draft.text()}"
+        return module, function
+
+    def run(self, draft):
+        """Run the kernel in each schedule; return the results as launches() does."""
+        module, function = self.load(draft)
         results = self.launches(draft, function)
         self.device.cuda.cuModuleUnload(module)
         return results
 
     def launches(self, draft, function):
-        """Return (schedule, the kernel's result, whether the launch was proved) for each schedule."""
+        """Return (schedule, the kernel's result, whether it was proved) for each schedule."""
         results = []
         for schedule in SCHEDULES:
             assert self.device.cuda.vgpu_set_schedule(schedule.encode()) == 0
-            results.append(self.launch(draft, function))
-        verdicts = [line["order"]["proved"] for line in map(json.loads, self.report) if "kernel" in line]
-        return list(zip(SCHEDULES, results, verdicts, strict=True))
+            results.append((schedule, *self.launch(draft, function)))
+            self.report.read()  # on copies to the host, of which some bytes may be unwritten
+        return results
+
+    def is_proved(self):
+        """Wait for the device; return whether the new lines of the report say that all operations were proved."""
+        assert self.device.cuda.cuCtxSynchronize() == 0
+        lines = [json.loads(line) for line in self.report]
+        assert any("kernel" in line for line in lines)
+        return all(line["order"]["proved"] for line in lines)
 
     def launch(self, draft, function):
-        """Launch a kernel; return (global memory, the registers that it keeps)."""
-        cuda, kernel = self.device.cuda, draft.kernel
-        size = 8 * draft.grid * draft.block * kernel.registers
-        memory, out = self.device.allocate(GLOBAL), self.device.allocate(size)
-        cuda.cuMemcpyHtoD_v2(memory, kernel.initial, ctypes.c_size_t(len(kernel.initial)))
-        cuda.cuMemsetD8_v2(out, ctypes.c_ubyte(0), ctypes.c_size_t(size))
-        arguments = (ctypes.c_void_p * 2)(ctypes.addressof(memory), ctypes.addressof(out))
-        result = cuda.cuLaunchKernel(function, draft.grid, 1, 1, draft.block, 1, 1, 0, None, arguments, None)
+        """Launch a kernel; return (global memory, the registers that it keeps), and whether it was proved."""
+        memory, out = self.memory(draft.kernel), self.registers(draft)
+        result = self.enqueue(draft, function, memory, out)
         assert result == 0, f"CUDA's error {result} for {draft.text()}"
-        global_memory, registers = ctypes.create_string_buffer(GLOBAL), (ctypes.c_uint64 * max(size // 8, 1))()
-        cuda.cuMemcpyDtoH_v2(global_memory, memory, ctypes.c_size_t(GLOBAL))
-        cuda.cuMemcpyDtoH_v2(registers, out, ctypes.c_size_t(size))
-        cuda.cuMemFree_v2(memory), cuda.cuMemFree_v2(out)
-        return global_memory.raw, tuple(
-            tuple(registers[thread * kernel.registers + k] for k in kernel.kept) for thread in kernel.threads
-        )
+        proved = self.is_proved()
+        rows = tuple(tuple(row[k] for k in draft.kernel.kept) for row in self.rows(draft, out))
+        return (self.global_memory(memory), rows), proved
+
+    def memory(self, kernel):
+        """Allocate global memory with its first bytes."""
+        memory, initial = self.device.allocate(GLOBAL), kernel.initial
+        self.device.cuda.cuMemcpyHtoD_v2(memory, initial, ctypes.c_size_t(len(initial)))
+        return memory
+
+    def global_memory(self, memory):
+        """Return the bytes of global memory and free it."""
+        content = ctypes.create_string_buffer(GLOBAL)
+        self.device.cuda.cuMemcpyDtoH_v2(content, memory, ctypes.c_size_t(GLOBAL))
+        self.device.cuda.cuMemFree_v2(memory)
+        return content.raw
+
+    def registers(self, draft):
+        """Allocate memory for the registers of all threads of a launch."""
+        size = 8 * draft.grid * draft.block * draft.kernel.registers
+        out = self.device.allocate(size)
+        self.device.cuda.cuMemsetD8_v2(out, ctypes.c_ubyte(0), ctypes.c_size_t(size))
+        return out
+
+    def rows(self, draft, out):
+        """Return the registers of each thread of the kernel and free their memory."""
+        count = draft.kernel.registers
+        registers = (ctypes.c_uint64 * max(draft.grid * draft.block * count, 1))()
+        self.device.cuda.cuMemcpyDtoH_v2(registers, out, ctypes.c_size_t(8 * draft.grid * draft.block * count))
+        self.device.cuda.cuMemFree_v2(out)
+        return [registers[thread * count : (thread + 1) * count] for thread in draft.kernel.threads]
+
+    def enqueue(self, draft, function, memory, out, stream=None):
+        """Launch a kernel on a stream; return CUDA's result."""
+        arguments = (ctypes.c_void_p * 2)(ctypes.addressof(memory), ctypes.addressof(out))
+        grid, block = draft.grid, draft.block
+        return self.device.cuda.cuLaunchKernel(function, grid, 1, 1, block, 1, 1, 0, stream, arguments, None)
 
 
 class MachineRunner(Runner):
@@ -373,7 +411,10 @@ class CardRunner(Runner):
         self.device = Device(build())
 
     def launches(self, draft, function):
-        return [(f"run {k}", self.launch(draft, function), False) for k in range(20)]
+        return [(f"run {k}", *self.launch(draft, function)) for k in range(20)]
+
+    def is_proved(self):
+        return False
 
 
 def is_among(result, ends):
@@ -408,10 +449,9 @@ def judge(runner, draft, tally):
     return None
 
 
-def main():
+def main(draft_type, runner_type):
     count, seed = int(sys.argv[1]), int(sys.argv[2]) if len(sys.argv) > 2 else 0
-    draft_type = MachineDraft if sys.argv[3:] in (["sass"], ["card"]) else Draft
-    runner = {"sass": MachineRunner, "card": CardRunner}.get("".join(sys.argv[3:]), Runner)()
+    runner = runner_type()
     tally, wrong = collections.Counter(kernels=0), 0
     number = 0
     while tally["kernels"] < count:
@@ -426,4 +466,5 @@ def main():
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    kinds = {"sass": (MachineDraft, MachineRunner), "card": (MachineDraft, CardRunner)}
+    sys.exit(main(*kinds.get("".join(sys.argv[3:]), (Draft, Runner))))

@@ -1,6 +1,6 @@
-"""Small random kernels: VGPU_CHECK=order proves only independent ones, and most of them.
+"""Small random kernels and programs: VGPU_CHECK=order proves only independent ones, and most of them.
 
-Before a release, the command `python tests/vgpu/order_kernels.py 20000` checks more.
+Before a release, the commands `python tests/vgpu/order_kernels.py 20000` and `order_programs.py 20000` check more.
 """
 
 import datetime
@@ -10,6 +10,7 @@ import subprocess
 import sys
 
 import order_kernels
+import order_programs
 import pytest
 from interleavings import Access, Barrier, Kernel, Operand, Undefined, endings
 from virtual_device import build
@@ -21,10 +22,18 @@ def this_week():
     return 100 * year + week
 
 
-# 76 % of many independent kernels are proved; few may have less by chance.
-@pytest.mark.parametrize(("seed", "count", "min_proved"), [(7, 300, 0.65), (this_week(), 5000, 0.72)])
-def test_only_independent_kernels_are_proved(seed, count, min_proved):
-    command = [sys.executable, order_kernels.__file__, str(count), str(seed)]
+# 76 % of many independent kernels are proved, and of many programs 77 %; few may have less by chance.
+@pytest.mark.parametrize(
+    ("module", "seed", "count", "min_proved"),
+    [
+        (order_kernels, 7, 300, 0.65),
+        (order_kernels, this_week(), 5000, 0.72),
+        (order_programs, 7, 300, 0.65),
+        (order_programs, this_week(), 1500, 0.7),
+    ],
+)
+def test_only_independent_kernels_are_proved(module, seed, count, min_proved):
+    command = [sys.executable, module.__file__, str(count), str(seed)]
     environment = {**os.environ, "VGPU_LIBRARY": build()}
     process = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=900)
     assert process.returncode == 0, process.stdout + process.stderr
