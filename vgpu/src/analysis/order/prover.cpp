@@ -445,7 +445,21 @@ bool OrderProver::access_lines(const WarpContext& warp, BlockClock& block, const
       access_element(at_word, lane, access, address + offset, kWordBytes, line_value + offset);
     }
   }
+  if (begin == reinterpret_cast<uint64_t>(first_address)) prefetch_next(i, begin);
   return true;
+}
+
+// Prefetches what is needed for the warp's next access in a loop of constant stride: the processor does not recognize the stride
+// among the accesses of the device's code.
+void OrderProver::prefetch_next(const Instruction& i, uint64_t address) {
+  Visit& visit = visits_[reinterpret_cast<uint64_t>(&i) / sizeof(Instruction) % kVisits];
+  const uint64_t next = address + (address - visit.address);
+  if (visit.instruction == &i && next >= recent_.begin && next < recent_.end) {
+    shadow_.prefetch(next);
+    __builtin_prefetch(reinterpret_cast<const void*>(next));
+    if (recent_.written) __builtin_prefetch(recent_.written.bits + (recent_.written.first + next - recent_.begin) / 8, 1);
+  }
+  visit = {&i, address};
 }
 
 // Adds an access of all lanes to a whole line, as the access of the first lane.  Returns false, and does nothing, if the lanes
@@ -460,9 +474,9 @@ bool OrderProver::access_line(const ShadowLocation& location, const Accessor& no
   if (written == WrittenLine::Some || (!initialized && access.reads)) return false;
   access.silent = false;
   if (access.kind == PhaseKind::Written) {
-    uint32_t equal_words = 0;
-    for (uint32_t k = 0; k < kWordsPerLine; k++)
-      equal_words += !std::memcmp(address + k * kWordBytes, value + k * kWordBytes, kWordBytes);
+    uint32_t words[kWordsPerLine], new_words[kWordsPerLine], equal_words = 0;
+    std::memcpy(words, address, sizeof words), std::memcpy(new_words, value, sizeof new_words);
+    for (uint32_t k = 0; k < kWordsPerLine; k++) equal_words += words[k] == new_words[k];
     if (equal_words && equal_words != kWordsPerLine && initialized) return false;
     access.silent = initialized && equal_words;
   }

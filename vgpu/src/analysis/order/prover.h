@@ -97,6 +97,7 @@ class OrderProver : public Observer, public PhaseObserver, public LaunchVerdicts
                         uint32_t bytes);
   bool access_lines(const WarpContext& warp, BlockClock& block, const Instruction& i, const MemoryAccess& t, Accessor now,
                     LaneAccess access);
+  void prefetch_next(const Instruction& i, uint64_t address);
   bool access_line(const ShadowLocation& location, const Accessor& now, LaneAccess& access, const uint8_t* address,
                    const uint8_t* value);
   void access_element(const ShadowLocation& location, const Accessor& now, LaneAccess access, const uint8_t* current,
@@ -119,6 +120,13 @@ class OrderProver : public Observer, public PhaseObserver, public LaunchVerdicts
   uint32_t current_space_ = 0, current_bytes_ = 0;
   uint64_t current_address_ = 0;
   Range recent_;
+  // The last global address of an instruction.
+  struct Visit {
+    const Instruction* instruction = nullptr;
+    uint64_t address = 0;
+  };
+  static constexpr uint32_t kVisits = 16;
+  Visit visits_[kVisits];
   bool full_ = false;  // the capacity is used up, so that shadow memory is incomplete
   Findings findings_;  // of the current operation
   std::set<const DecodedFunction*> entered_;

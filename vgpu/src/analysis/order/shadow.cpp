@@ -54,16 +54,35 @@ bool ShadowMemory::count_used(uint64_t bytes) {
   return used_ += bytes, true;
 }
 
-ShadowLine* ShadowMemory::line(const uint8_t* pointer) {
-  const uint64_t address = reinterpret_cast<uint64_t>(pointer), number = address >> kPageBits;
-  CachedPage& recent = recent_[number % kRecent];
+ShadowMemory::Region* ShadowMemory::region(uint64_t number) {
+  CachedRegion& recent = recent_[number % kRecent];
   if (recent.number != number) {
-    Page*& page = pages_[number];
-    if (!page && count_used(sizeof(Page))) page = slabs_.add();
-    if (!page) return nullptr;
-    recent = {number, page};
+    std::unique_ptr<Region>& region = regions_[number];
+    if (!region) {
+      if (!count_used(sizeof(Region))) return nullptr;
+      region = std::make_unique<Region>();
+    }
+    recent = {number, region.get()};
   }
-  return &(*recent.page)[address / kLineBytes % kLinesPerPage];
+  return recent.region;
+}
+
+ShadowLine* ShadowMemory::line(const uint8_t* pointer) {
+  const uint64_t address = reinterpret_cast<uint64_t>(pointer);
+  Region* const region = this->region(address >> kRegionBits);
+  if (!region) return nullptr;
+  Page*& page = (*region)[(address >> kPageBits) % kPagesPerRegion];
+  if (!page && count_used(sizeof(Page))) page = slabs_.add();
+  return page ? &(*page)[address / kLineBytes % kLinesPerPage] : nullptr;
+}
+
+void ShadowMemory::prefetch(uint64_t address) {
+  const CachedRegion& recent = recent_[(address >> kRegionBits) % kRecent];
+  if (recent.number != address >> kRegionBits) return;
+  const Page* page = (*recent.region)[(address >> kPageBits) % kPagesPerRegion];
+  if (!page) return;
+  const ShadowLine& line = (*page)[address / kLineBytes % kLinesPerPage];
+  __builtin_prefetch(&line, 1), __builtin_prefetch(reinterpret_cast<const char*>(&line + 1) - 1, 1);
 }
 
 ShadowWord* ShadowMemory::words(ShadowLine& line) {
@@ -121,8 +140,8 @@ bool ShadowMemory::restore_row(ShadowLine& line, const Accessor& now, HappensBef
 }
 
 void ShadowMemory::clear() {
-  pages_.clear(), slabs_.clear();
-  std::fill(recent_, recent_ + kRecent, CachedPage());
+  regions_.clear(), slabs_.clear();
+  std::fill(recent_, recent_ + kRecent, CachedRegion());
   used_ = 0;
 }
 

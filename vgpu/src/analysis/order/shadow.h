@@ -34,6 +34,7 @@ class ShadowMemory {
   explicit ShadowMemory(uint64_t capacity) : capacity_(capacity) {}
 
   ShadowLine* line(const uint8_t* pointer);  // nullptr: the capacity is used up
+  void prefetch(uint64_t address);  // loads the address's line, if it exists, into the processor's cache
   ShadowWord* words(ShadowLine& line);  // its 32 words, which replace the row; nullptr: the capacity is used up
   Phase* bytes(ShadowWord& word);  // its 4 bytes, likewise
   // Whether the row can still stand for all words after an access of this pattern.
@@ -47,8 +48,10 @@ class ShadowMemory {
   uint64_t capacity() const { return capacity_; }
 
  private:
-  static constexpr uint32_t kPageBits = 12, kLinesPerPage = (1u << kPageBits) / kLineBytes, kRecent = 16;
+  static constexpr uint32_t kPageBits = 12, kLinesPerPage = (1u << kPageBits) / kLineBytes;
+  static constexpr uint32_t kRegionBits = 21, kPagesPerRegion = 1u << (kRegionBits - kPageBits), kRecent = 16;
   using Page = std::array<ShadowLine, kLinesPerPage>;
+  using Region = std::array<Page*, kPagesPerRegion>;  // of 2 MiB; nullptr: no location of the page was accessed
   // Allocates pages in slabs of 2 MiB, for which the system uses huge pages: page faults would dominate otherwise.
   class Slabs {
    public:
@@ -61,16 +64,17 @@ class ShadowMemory {
     std::vector<Page*> slabs_;
     size_t used_in_last_ = kPages;
   };
-  struct CachedPage {
+  struct CachedRegion {
     uint64_t number = ~0ull;
-    Page* page = nullptr;
+    Region* region = nullptr;
   };
+  Region* region(uint64_t number);
   bool count_used(uint64_t bytes);
 
   uint64_t capacity_, used_ = 0;
-  std::unordered_map<uint64_t, Page*> pages_;
+  std::unordered_map<uint64_t, std::unique_ptr<Region>> regions_;
   Slabs slabs_;
-  CachedPage recent_[kRecent];
+  CachedRegion recent_[kRecent];
 };
 
 }  // namespace vgpu
