@@ -47,6 +47,23 @@ REPLACED = """st.volatile.global.u32 [%l0+512], %t; USE bar.sync 0; setp.ne.u32 
 st.global.u32 [%l0+512], 7;"""
 
 
+# Warp 0 stores to a line of zeros, of which every second word stays zero; warp 1 reads words of it.  The launch has
+# many threads.
+PARTLY_SILENT = f"""setp.ge.u32 %p1, %i, 64; @%p1 exit; {OWN} START mov.b64 %l5, BASE; mul.wide.u32 %l3, %t, 4;
+add.u64 %l5, %l5, %l3; setp.lt.u32 %p1, %t, 32; @%p1 bra FIRST;
+mov.b64 %l5, BASE; and.b32 %r1, %t, 30; or.b32 %r1, %r1, WORD; mul.wide.u32 %l3, %r1, 4; add.u64 %l5, %l5, %l3;
+ld.u32 %r2, [%l5]; add.u32 %r2, %r2, 1; st.global.u32 [%l1], %r2; exit;
+FIRST: and.b32 %r1, %t, 1; st.u32 [%l5], %r1;"""
+
+
+def partly_silent(space, word):
+    """Return PARTLY_SILENT in a state space, where warp 1 reads the even words (0) or the odd ones (1)."""
+    start = "cvta.shared.u64 %l6, word; add.u64 %l4, %l6, %l2; st.u32 [%l4], 0; bar.sync 0;"
+    start = f"mul.wide.u32 %l2, %t, 4; {start}" if space == "shared" else ""
+    base = {"shared": "%l6", "global": "%l0"}[space]
+    return PARTLY_SILENT.replace("START", start).replace("BASE", base).replace("WORD", str(word))
+
+
 def exchange(meet, distance):
     """Return EXCHANGE with this barrier, and a neighbor at this distance."""
     return EXCHANGE.replace("MEET", meet).replace("DISTANCE", str(distance))
@@ -63,6 +80,8 @@ INDEPENDENT = {
     "own bytes": (f"{P0} cvt.u64.u32 %l1, %i; add.u64 %l1, %l0, %l1; st.global.u8 [%l1], %i;", 2, 64, None),
     "one value of all": (f"{P0} st.global.u32 [%l0], 5;", 2, 64, "one_value"),
     "the value that is there": (f"{P0} st.global.u32 [%l0], 0; ld.global.u32 %r1, [%l0];", 2, 64, "same_value"),
+    "a word that a store of the line leaves unchanged": (partly_silent("global", 0), 20, 64, None),
+    "a shared word that a store of the line leaves unchanged": (partly_silent("shared", 0), 20, 64, None),
     "a block's barrier": (exchange("bar.sync 0;", 64), 2, 128, None),
     "a warp's barrier": (exchange("bar.warp.sync -1;", 1), 2, 64, None),
     "a block's sum": (BLOCK_SUM, 4, 64, None),
@@ -88,6 +107,8 @@ DEPENDENT = {
     "values of two lanes": (f"{P0} st.global.u32 [%l0], %t;", 1, 2, "race"),
     "bytes of one word": (f"{P0} shr.u32 %r1, %i, 1; cvt.u64.u32 %l1, %r1; add.u64 %l1, %l0, %l1;"
                           "st.global.u8 [%l1], %i;", 1, 64, "race"),
+    "a word that a store of the line changes": (partly_silent("global", 1), 20, 64, "race"),
+    "a shared word that a store of the line changes": (partly_silent("shared", 1), 20, 64, "race"),
     "no barrier": (exchange("", 64), 1, 128, "race"),
     "a barrier of the warp alone": (exchange("bar.warp.sync -1;", 64), 1, 128, "race"),
     "a barrier of some": (exchange("bar.sync 1, 64;", 32), 1, 128, "race"),

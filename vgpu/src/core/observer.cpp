@@ -15,8 +15,15 @@ Location location_of(const WarpContext& warp, const uint8_t* pointer) {
 
 namespace {
 
+constexpr uint8_t kAllLanes[kWarpSize] = {0,  1,  2,  3,  4,  5,  6,  7,  8,  9,  10, 11, 12, 13, 14, 15,
+                                          16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 31};
+
 // Sets the order of lanes to that of their numbers.
 void order_by_number(uint32_t active_mask, uint8_t lanes[kWarpSize], MemoryAccess& access) {
+  if (active_mask == kFullMask) {
+    access.lane_order = kAllLanes, access.count = kWarpSize;
+    return;
+  }
   for (uint32_t remaining = active_mask; remaining; remaining &= remaining - 1)
     lanes[access.count++] = static_cast<uint8_t>(__builtin_ctz(remaining));
   access.lane_order = lanes;
@@ -24,7 +31,7 @@ void order_by_number(uint32_t active_mask, uint8_t lanes[kWarpSize], MemoryAcces
 
 }  // namespace
 
-void notify_access(WarpContext& warp, const Instruction& i, MemoryAccess access) {
+void notify_access(WarpContext& warp, const Instruction& i, MemoryAccess&& access) {
   uint8_t lanes[kWarpSize];
   if (!access.lane_order) order_by_number(warp.active_mask, lanes, access);
   warp.observer->on_access(warp, i, access);

@@ -82,7 +82,7 @@ void Phases::begin(Phase& phase, const Accessor& now, const LaneAccess& access, 
   phase.kind = kind_of_phase(access);
   phase.family = access.family, phase.operand = access.operand;
   phase.line = access.line, phase.strong = access.strong, phase.in_order = true;
-  phase.sum = ExactSum();
+  phase.sum = ExactSum(), phase.silent_words = 0;
   if (phase.kind == PhaseKind::Commuting && is_float_sum(access.family))
     phase.sum.add(access.operand, access.family.type, start);
   if (phase.kind != PhaseKind::Same) phase.written_by = now.operation;

@@ -48,6 +48,7 @@ struct Phase {
   uint64_t operand = 0;
   ExactSum sum = {};
   StreamOrder::Operation written_by = 0;  // the last operation that changed the value
+  uint32_t silent_words = 0;  // of a line's row of kind Written: the words that its store left unchanged, of kind Same
 };
 
 enum class Rule : uint8_t { SameValue, OneValue, Commuting, ExactSum, UpdateLoop, Exploration };

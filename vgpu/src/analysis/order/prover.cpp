@@ -53,6 +53,23 @@ bool is_word_update(const MemoryAccess& t, const LaneAccess& access) {
          !t.expected.count && !is_bounded_counter;
 }
 
+bool are_words_equal(const uint8_t* first, const uint8_t* second) {
+  return value_at(first, kWordBytes) == value_at(second, kWordBytes);
+}
+
+// Compare lines.
+uint32_t count_equal_words(const uint8_t* first, const uint8_t* second) {
+  uint32_t count = 0;
+  for (uint32_t k = 0; k < kLineBytes; k += kWordBytes) count += are_words_equal(first + k, second + k);
+  return count;
+}
+uint32_t equal_words_mask(const uint8_t* first, const uint8_t* second) {
+  uint32_t mask = 0;
+  for (uint32_t k = 0; k < kWordsPerLine; k++)
+    mask |= uint32_t(are_words_equal(first + k * kWordBytes, second + k * kWordBytes)) << k;
+  return mask;
+}
+
 WarpClock& clock_of(BlockClock& block, uint32_t warp) {
   auto& clock = block.warps[warp];
   if (!clock) clock = std::make_unique<WarpClock>();
@@ -81,7 +98,7 @@ void OrderProver::begin_operation(StreamOrder::Operation operation) {
   operation_ = operation;
   stream_order_.set_current(operation);
   order_.begin_operation();
-  recent_ = Range();
+  recent_ = previous_ = Range();
   findings_.clear();
   // If all operations are before the current one, their accesses do not matter any more.
   if ((full_ || shadow_.used() > shadow_.capacity() / 2) && stream_order_.are_all_before_current())
@@ -167,7 +184,8 @@ void OrderProver::step_in_lockstep(const WarpContext& warp) {
 
 bool OrderProver::find_global(uint8_t* pointer, ShadowLocation& location) {
   const uint64_t address = reinterpret_cast<uint64_t>(pointer);
-  if (address < recent_.begin || address >= recent_.end) {
+  if (!recent_.contains(address)) std::swap(recent_, previous_);
+  if (!recent_.contains(address)) {
     const Allocation allocation = memory_.find(address);
     if (!allocation.end) return false;
     recent_ = {allocation.begin, allocation.end, memory_.written_map(allocation)};
@@ -408,9 +426,9 @@ void OrderProver::access_word(const ShadowLocation& location, uint32_t offset, u
 }
 
 // Adds an access of all 32 lanes to consecutive elements from the beginning of a line, the most common case.  Returns false, and
-// does nothing, in other cases.
+// does nothing, in other cases.  It may change `now` and `access` if it returns true.
 bool OrderProver::access_lines(const WarpContext& warp, BlockClock& block, const Instruction& i, const MemoryAccess& t,
-                               Accessor now, LaneAccess access) {
+                               Accessor& now, LaneAccess& access) {
   const bool may_be_unspecified = t.kind == AccessKind::Write && !block.unspecified[warp.warp].empty();
   if (may_be_unspecified || t.count != kWarpSize || t.kind == AccessKind::Atomic ||
       (t.bytes != 4 && t.bytes != 8 && t.bytes != 16))
@@ -421,10 +439,12 @@ bool OrderProver::access_lines(const WarpContext& warp, BlockClock& block, const
                                                         : reinterpret_cast<uint64_t>(first_address);
   if (begin % kLineBytes) return false;
   const uint32_t lines = t.bytes / kWordBytes, shift = static_cast<uint32_t>(__builtin_ctz(lines));
-  uint8_t value[16 * kWarpSize];
-  if (access.kind == PhaseKind::Written)
-    for (uint32_t l = 0; l < kWarpSize; l++) gather(t.values, l, t.bytes, value + l * t.bytes);
-  else if (access.kind != PhaseKind::Same) return false;
+  if (access.kind != PhaseKind::Written && access.kind != PhaseKind::Same) return false;
+  uint8_t gathered[16 * kWarpSize];
+  const bool is_row = t.values.count == 1 && t.values.stride == t.bytes;  // of registers, in the layout of memory
+  const uint8_t* const value = is_row ? t.values.parts[0] : gathered;
+  if (access.kind == PhaseKind::Written && !is_row)
+    for (uint32_t l = 0; l < kWarpSize; l++) gather(t.values, l, t.bytes, gathered + l * t.bytes);
   for (uint32_t k = 0; k < lines; k++) {
     ShadowLocation location;
     uint8_t* const address = first_address + k * kLineBytes;
@@ -454,7 +474,7 @@ bool OrderProver::access_lines(const WarpContext& warp, BlockClock& block, const
 void OrderProver::prefetch_next(const Instruction& i, uint64_t address) {
   Visit& visit = visits_[reinterpret_cast<uint64_t>(&i) / sizeof(Instruction) % kVisits];
   const uint64_t next = address + (address - visit.address);
-  if (visit.instruction == &i && next >= recent_.begin && next < recent_.end) {
+  if (visit.instruction == &i && recent_.contains(next)) {
     shadow_.prefetch(next);
     __builtin_prefetch(reinterpret_cast<const void*>(next));
     if (recent_.written) __builtin_prefetch(recent_.written.bits + (recent_.written.first + next - recent_.begin) / 8, 1);
@@ -472,16 +492,16 @@ bool OrderProver::access_line(const ShadowLocation& location, const Accessor& no
   const WrittenLine written = written_of_line(location.written);
   const bool initialized = written == WrittenLine::All;
   if (written == WrittenLine::Some || (!initialized && access.reads)) return false;
-  access.silent = false;
-  if (access.kind == PhaseKind::Written) {
-    uint32_t words[kWordsPerLine], new_words[kWordsPerLine], equal_words = 0;
-    std::memcpy(words, address, sizeof words), std::memcpy(new_words, value, sizeof new_words);
-    for (uint32_t k = 0; k < kWordsPerLine; k++) equal_words += words[k] == new_words[k];
-    if (equal_words && equal_words != kWordsPerLine && initialized) return false;
-    access.silent = initialized && equal_words;
-  }
+  if (line.row.silent_words && !order_.is_before(line.row.now, now)) return false;
+  const uint32_t equal_words = access.kind == PhaseKind::Written && initialized ? count_equal_words(address, value) : 0;
+  access.silent = equal_words == kWordsPerLine;
+  const bool is_partly_silent = equal_words && !access.silent;
+  // The words begin phases of different kinds, unless some can join the current one.
+  const bool is_over = line.row.now.operation != now.operation || (location.space && line.row.now.epoch < now.epoch);
+  if (is_partly_silent && (!is_over || !order_.is_before(line.row.now, now))) return false;
   set_current(location, kLineBytes);
   phases_.access(line.row, now, access, address);
+  if (is_partly_silent) line.row.silent_words = equal_words_mask(address, value);
   if (access.kind != PhaseKind::Same) set_written(location.written, kLineBytes);
   return true;
 }

@@ -59,6 +59,7 @@ class OrderProver : public Observer, public PhaseObserver, public LaunchVerdicts
   struct Range {
     uint64_t begin = 0, end = 0;
     WrittenBytes written;
+    bool contains(uint64_t address) const { return address >= begin && address < end; }
   };
   // An address, in which space, its shadow line, the offset in this, and the written bytes there.
   struct ShadowLocation {
@@ -95,8 +96,8 @@ class OrderProver : public Observer, public PhaseObserver, public LaunchVerdicts
                    LaneAccess access, uint32_t lane);
   bool follow_unwritten(const WarpContext& warp, const Instruction& i, uint32_t lane, uint32_t begin, WrittenBytes written,
                         uint32_t bytes);
-  bool access_lines(const WarpContext& warp, BlockClock& block, const Instruction& i, const MemoryAccess& t, Accessor now,
-                    LaneAccess access);
+  bool access_lines(const WarpContext& warp, BlockClock& block, const Instruction& i, const MemoryAccess& t, Accessor& now,
+                    LaneAccess& access);
   void prefetch_next(const Instruction& i, uint64_t address);
   bool access_line(const ShadowLocation& location, const Accessor& now, LaneAccess& access, const uint8_t* address,
                    const uint8_t* value);
@@ -119,7 +120,7 @@ class OrderProver : public Observer, public PhaseObserver, public LaunchVerdicts
   // What is accessed now, if histories are kept.
   uint32_t current_space_ = 0, current_bytes_ = 0;
   uint64_t current_address_ = 0;
-  Range recent_;
+  Range recent_, previous_;  // the last allocations that were accessed
   // The last global address of an instruction.
   struct Visit {
     const Instruction* instruction = nullptr;

@@ -92,6 +92,8 @@ ShadowWord* ShadowMemory::words(ShadowLine& line) {
   for (uint32_t k = 0; k < kWordsPerLine; k++) {
     Phase& phase = line.words[k].whole = line.row;
     move_to_word(phase.now, k), move_to_word(phase.before, k);
+    if (line.row.silent_words >> k & 1) phase.kind = PhaseKind::Same;
+    phase.silent_words = 0;
   }
   return line.words.get();
 }

@@ -1,6 +1,7 @@
 // atom and red.  A warp's lanes execute in an order that the schedule chooses.
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "address.h"
 #include "arithmetic/atomic_operation.h"
@@ -33,7 +34,7 @@ template <class T> void notify(WarpContext& warp, const Instruction& i, OrderSen
   access.operation = op, access.type = type, access.returns_old = i.count != 0;
   access.values = as_values<T>(op == kCas ? c : b);
   if (op == kCas) access.expected = as_values<T>(b);
-  notify_access(warp, i, access);
+  notify_access(warp, i, std::move(access));
 }
 // Notifies observers of one lane's access.
 template <class T> void notify_lane(WarpContext& warp, const Instruction& i, OrderSensitivity sensitivity, Op op,
