@@ -31,7 +31,8 @@ from typing import Any
 ADDRESS_SPACE = 8 << 30  # what reads a file without end fails before it harms the machine
 SECONDS = 60  # a hang; on a busy machine the slowest takes 5
 
-NAME = "thing"  # each path holds it, and so must each message
+NAME = "thing"  # each path holds it, and so must each message, except of these
+NAMELESS = (".", "..")  # folders next to which no file can be named
 _GOOD = Path(os.environ.get("TFDET_GOOD_RECORDS", "/dev/null"))
 
 
@@ -131,6 +132,7 @@ KINDS: dict[str, Callable[[Path], object]] = {
     "envelopes: circle": _with_envelopes(lambda path: path.symlink_to(path.name)),
     "envelopes: garbage": _with_envelopes(_bytes(b"\xff\n{}\n" + b"[" * 100_000)),
     "full disk": lambda path: None,
+    **{name: lambda path, name=name: Path(name) for name in NAMELESS},
 }  # fmt: skip
 
 

@@ -31,11 +31,11 @@ def add_path_to_errors(path: Path) -> Iterator[None]:
 
 def require_writable(path: Path, option: str) -> None:
     """Raise UsageError if `path` cannot be written. Call it before the work whose result goes there."""
-    probe = path.with_name(f"{path.name}.{os.getpid()}.part")
     try:
         if is_there(path) and not path.is_file():
             kind = "is a folder" if path.is_dir() else "not a regular file"
             raise UsageError(f"{option} {path}: {kind}", "Name a file in your folder.")
+        probe = path.with_name(f"{path.name}.{os.getpid()}.part")  # fails for a folder without a name, such as "/"
         path.parent.mkdir(parents=True, exist_ok=True)
         if path.exists():
             os.close(os.open(path, os.O_RDWR | os.O_NONBLOCK))

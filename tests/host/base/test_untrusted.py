@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from tfdet.base import untrusted
-from tfdet.base.errors import DataError, ExitCode, from_os_error
-from tfdet.base.files import write_atomic
+from tfdet.base.errors import DataError, ExitCode, UsageError, from_os_error
+from tfdet.base.files import require_writable, write_atomic
 from tfdet.base.paths import Project
 from tfdet.base.strict_json import MAX_DEPTH, read_json, strict_json
 from tfdet.base.untrusted import MAX_LINE_BYTES, open_file, read_bytes, read_lines, read_text, resolve
@@ -125,6 +125,14 @@ def test_a_file_is_written_whole_or_the_reason_is_reported(tmp_path: Path) -> No
             write_atomic(path, "text", unchanged="the old one stays")
         assert str(tmp_path) in str(caught.value) and advice in caught.value.advice.lower()  # type: ignore[attr-defined]
     assert (tmp_path / "pipe").is_fifo() and len(list(tmp_path.iterdir())) == 2
+
+
+@pytest.mark.parametrize("name", ["", ".", "..", "/"])
+def test_a_folder_without_a_name_is_no_file_to_write(name: str) -> None:
+    with pytest.raises(UsageError, match="is a folder"):
+        require_writable(Path(name), "--out")
+    with pytest.raises(UsageError, match="not a regular file"):
+        write_atomic(Path(name), "text")
 
 
 def test_a_circular_link_resolves_to_itself(tmp_path: Path) -> None:
