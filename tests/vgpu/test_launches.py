@@ -204,6 +204,8 @@ FAULTS = {
     "a barrier that is none": ("mov.u32 %r1, 99; bar.sync %r1;", 715),
     "no end": ("loop: bra loop;", 702),
     "a write to constant memory": ("mov.u64 %l0, table; cvta.const.u64 %l0, %l0; st.u32 [%l0], 1;", 700),
+    "a write to a parameter": ("mov.b64 %l0, p0; cvta.param.u64 %l0, %l0; st.u32 [%l0], 1;", 700),
+    "an atomic on a parameter": ("mov.b64 %l0, p0; cvta.param.u64 %l0, %l0; red.add.u32 [%l0], 1;", 700),
     "an atomic on constant memory": ("mov.u64 %l0, table; cvta.const.u64 %l0, %l0; red.add.u32 [%l0], 1;", 700),
 }  # fmt: skip
 DECLARED = """.extern .func __assertfail(.param .b64 m, .param .b64 f, .param .b32 l, .param .b64 n, .param .b64 s);

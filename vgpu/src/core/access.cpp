@@ -37,7 +37,7 @@ bool is_accessible(WarpContext& warp, uint32_t lane, uint64_t address, uint32_t 
   }
   if (!warp.has_lane_parameters &&
       Allocation{to_address(warp.parameters), to_address(warp.parameters) + warp.parameter_bytes, false}.contains(address, end))
-    return true;
+    return !writes;  // a kernel's parameters lie in constant memory
   return is_within_allocation(warp, address, end, writes);
 }
 

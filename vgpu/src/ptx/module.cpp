@@ -97,7 +97,9 @@ class Parser {
     const std::string value(tokens_[at_ + 1].text);
     unsigned major = 0, minor = 0;
     if (version && std::sscanf(value.c_str(), "%2u.%1u", &major, &minor) == 2) version_ = 10 * major + minor;
-    if (!version && std::sscanf(value.c_str(), "sm_%3u", &major) == 1) target_ = major;
+    else if (!version && std::sscanf(value.c_str(), "sm_%3u", &major) == 1) target_ = major;
+    else if (version || std::sscanf(value.c_str(), "compute_%3u", &major) != 1)
+      reject(tokens_[at_ + 1], "no such version or target");
   }
 
   // Records a definition.  Names are unique; weak ones may occur in each of the texts that were linked.
