@@ -24,6 +24,7 @@ from tfdet_common import virtual_gpu
 from tfdet_common.variables import CALLER_VARIABLES
 
 _is_detail_text = re.compile("[a-z0-9:]+").fullmatch  # a detail is a key or a hash, never a GPU's name
+_ends_in_number = re.compile("[^:]*:(0|[1-9][0-9]*)").fullmatch  # as the frameworks name a device: GPU:0
 _ABSENT = (None, UNSET)
 _KNOWN_DETAILS: Mapping[str, Callable[[str], object]] = {  # what the virtual GPU adds
     **dict.fromkeys(("reference", "schedules"), virtual_gpu.is_schedule),
@@ -33,6 +34,7 @@ _KNOWN_DETAILS: Mapping[str, Callable[[str], object]] = {  # what the virtual GP
         text != str(virtual_gpu.DEFAULT_MULTIPROCESSORS) and 0 < _to_number(text) <= virtual_gpu.MAX_MULTIPROCESSORS
     ),
     virtual_gpu.PLACEMENT: lambda text: 0 <= _to_number(text) <= virtual_gpu.MAX_PLACEMENT,
+    "sources": re.compile("[0-9a-f]{12}").fullmatch,
 }
 
 
@@ -196,6 +198,8 @@ def _device_and_stack_faults(
         faults.append("it names a place where it ran twice")
     if any(not place.startswith(f"{kind.placement}:") for place in ran_on):
         faults.append(f"it ran on another kind of device than {facts.model}")
+    if any(not _ends_in_number(place) for place in ran_on):
+        faults.append("it ran on a device without a number")
     if not kind.has_model_name and (facts.is_gpu_reported or has_kernels or facts.capability is not None):
         faults.append(f"device is {kind.name}, but the record has a GPU's state")
     if not kind.needs_driver and facts.driver is not None:
@@ -211,6 +215,8 @@ def _detail_faults(kind: DeviceKind, model: str, details: Mapping[str, object]) 
         yield f"{model} tells no {', '.join(sorted(missing))}: what ran, and in which orders"
     for name, value in sorted(details.items()):
         texts = [str(text) for text in (value if isinstance(value, list) else [value])]
+        if len(set(texts)) < len(texts):
+            yield f"{model} names one of its {name} twice"
         if name in virtual_gpu.AXIS_VARIABLES and not isinstance(value, int):
             yield f"{model} has no {name} that is no number"
         is_valid = _KNOWN_DETAILS.get(name, _is_detail_text)

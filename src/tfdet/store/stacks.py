@@ -47,9 +47,11 @@ class Rule(NamedTuple):
     why: str
 
 
-_is_python = re.compile(r"\d\.\d{1,2}\.\d{1,2}((a|b|rc)\d{1,2})?\+?").fullmatch  # platform.python_version()
+_is_python = re.compile(  # platform.python_version() of the versions that the probe runs in, from 3.5 on
+    r"3\.([5-9]|[1-9]\d)\.(0|[1-9]\d?)((a|b|rc)\d{1,2})?\+?"
+).fullmatch
 _is_driver = re.compile(r"\d+\.\d+(\.\d+)?").fullmatch  # as the kernel module reports it
-_is_capability = re.compile(r"\d{1,2}\.\d").fullmatch
+_is_capability = re.compile(r"[1-9]\d?\.\d").fullmatch
 
 
 def _is_version(text: str) -> bool:

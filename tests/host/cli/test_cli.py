@@ -98,10 +98,11 @@ def test_output_in_an_encoding_without_the_table_characters(checkout: Project) -
 
 
 def test_markup_in_a_record_is_text(copy: Project, record_line: Callable[..., bytes]) -> None:
-    store_records(copy, record_line(ran_on=["CPU:[/nope]", "CPU:[bold]"]))
+    error = {"kind": "crashed", "type": "Fault", "message": "[/nope] [bold]", "where": None}
+    store_records(copy, record_line("crashed", error=error))
     done = run_tfdet(copy, "show", "tf2.0", "bias-add-backprop")
     assert done.returncode == 0, done.stderr
-    assert "CPU:[/nope] CPU:[bold]" in done.stdout
+    assert "[/nope] [bold]" in done.stdout
 
 
 def store_records(project: Project, *lines: bytes) -> None:

@@ -119,6 +119,18 @@ IN_TABLES: list[tuple[str, str, dict[str, Any]]] = [
     ("no NumPy", "equal", {"stack": {**STACK, "numpy": "1.18.5 1.18.5"}}),
     ("a framework of no version", "equal", {"framework": {"name": "tensorflow", "version": "2.0.0../x"}}),
     ("a place twice", "equal", {"ran_on": ["CPU:0", "CPU:0"]}),
+    *((f"a place without a number: {place}", "equal", {"ran_on": [place]}) for place in ("CPU:", "CPU:x", "CPU:-1")),
+    ("a place with a zero more", "equal", {"ran_on": ["CPU:00"]}),
+    ("sources of no hash", "equal", emulated(sources="abc")),
+    ("a schedule twice", "equal", emulated(schedules=["reverse", "reverse"])),
+    ("a code twice", "equal", emulated(code=["ptx", "ptx"])),
+    ("a Python that runs no probe", "equal", {"stack": {**STACK, "python": "2.7.18"}}),
+    ("a Python with a zero more", "equal", {"stack": {**STACK, "python": "3.07.16"}}),
+    (
+        "a capability with a zero more",
+        "equal",
+        {**card(gpu="NVIDIA X900", compute_capability="09.0"), "device": device_of("nvidia-x900")},
+    ),
     ("a kind that nobody knows", "equal", {"device": device_of("tpu")}),
     ("a model of another kind", "equal", {"device": {"kind": "cpu", "model": "nvidia-h100"}}),
 ]
