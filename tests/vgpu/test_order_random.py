@@ -10,6 +10,7 @@ import subprocess
 import sys
 
 import order_kernels
+import order_lines
 import order_programs
 import pytest
 from interleavings import Access, Barrier, Kernel, Operand, Undefined, endings
@@ -42,6 +43,17 @@ def test_only_independent_kernels_are_proved(module, seed, count, min_proved):
     assert tally["kernels"] == count
     assert proved >= min_proved * (proved + missed), tally
     assert tally["not proved, differs"] > count // 4, tally
+
+
+@pytest.mark.parametrize(("seed", "count"), [(7, 1000), (this_week(), 5000)])
+def test_lines_have_the_verdicts_of_their_words(seed, count):
+    command = [sys.executable, order_lines.__file__, str(count), str(seed)]
+    environment = {**os.environ, "VGPU_LIBRARY": build()}
+    process = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=300)
+    assert process.returncode == 0, process.stdout + process.stderr
+    tally = json.loads(process.stdout.splitlines()[-1])
+    assert tally["kernels"] == count
+    assert count // 4 < tally["proved"] < 3 * count // 4
 
 
 def test_results_are_those_of_some_interleaving():

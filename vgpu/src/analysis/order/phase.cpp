@@ -32,14 +32,19 @@ PhaseKind kind_of_phase(const LaneAccess& access) {
 void Phases::access(Phase& phase, const Accessor& now, const LaneAccess& access, const uint8_t* start) {
   if (access.non_coherent && phase.written_by == now.operation)
     observer_.on_unproved(Reason::StaleRead, access.line, phase.line);
-  const bool can_begin = order_.is_before(phase.now, now);
-  // If an access can both join and begin a phase, it joins: otherwise a thread's second update would separate its first from
-  // another thread's.  Phases of earlier operations are over, and an update does not join a phase of reads.
-  const bool is_over = can_begin && (phase.now.operation != now.operation ||
-                                     (phase.kind == PhaseKind::Same && access.kind == PhaseKind::Commuting));
-  if (!is_over && may_join(phase, now, access) && order_.is_before(phase.before, now)) return join(phase, now, access, start);
-  if (can_begin) return begin(phase, now, access, start);
+  if (!is_over(phase, now, access) && may_join(phase, now, access) && order_.is_before(phase.before, now))
+    return join(phase, now, access, start);
+  if (order_.is_before(phase.now, now)) return begin(phase, now, access, start);
   conflict(phase, now, access);
+}
+
+// If an access can both join and begin a phase, it joins: otherwise a thread's second update would separate its first from another
+// thread's.  Phases of earlier operations are over, and in shared memory those before the last barrier; and an update does not join
+// a phase of reads.
+bool Phases::is_over(const Phase& phase, const Accessor& now, const LaneAccess& access) {
+  const bool ended = phase.now.operation != now.operation || (access.in_shared && phase.now.epoch < now.epoch) ||
+                     (phase.kind == PhaseKind::Same && access.kind == PhaseKind::Commuting);
+  return ended && order_.is_before(phase.now, now);
 }
 
 bool Phases::join_unordered_updates(Phase& phase, const Accessor& now, const LaneAccess& access) {

@@ -32,6 +32,7 @@ struct LaneAccess {
   bool strong = false;  // atomic, volatile or ordered
   bool silent = false;  // does not change the value, which is initialized
   bool unwritten_is_followed = false;  // what it reads of unwritten bytes is followed in registers
+  bool in_shared = false;  // to shared memory
   bool non_coherent = false;  // by a cache that is not coherent with writes of the launch
   UpdateFamily family = {};
   uint64_t operand = 0;  // of float sums and of bounded counters (inc, dec)
@@ -66,6 +67,8 @@ class Phases {
   Phases(HappensBefore& order, PhaseObserver& observer) : order_(order), observer_(observer) {}
   // Adds an access to the phases of a location.  start: address of its current value, with which a float sum begins.
   void access(Phase& phase, const Accessor& now, const LaneAccess& access, const uint8_t* start);
+  // Whether the access begins the next phase even if it could join the current one.
+  bool is_over(const Phase& phase, const Accessor& now, const LaneAccess& access);
   // Does the same for an update of a phase in which several blocks' updates are unordered, which is the most common case of
   // atomics.  Returns false, and does nothing, in other cases.
   bool join_unordered_updates(Phase& phase, const Accessor& now, const LaneAccess& access);

@@ -334,6 +334,7 @@ void OrderProver::access_lane(const WarpContext& warp, BlockClock& block, const 
   uint8_t* const address = t.addresses[lane];
   ShadowLocation location;
   if (!find(warp, block, address, location)) return access_own_memory(warp, block, i, t, lane);
+  access.in_shared = location.space != 0;
   uint8_t value[16], earlier_value[16];
   const uint8_t* current = address;
   if (t.kind != AccessKind::Read && t.values.count) gather(t.values, lane, t.bytes, value);
@@ -449,6 +450,7 @@ bool OrderProver::access_lines(const WarpContext& warp, BlockClock& block, const
     ShadowLocation location;
     uint8_t* const address = first_address + k * kLineBytes;
     if (!find(warp, block, address, location)) return k > 0;  // own memory, or too little memory for shadows
+    access.in_shared = location.space != 0;
     now.pattern = row_pattern(shift, k), now.lane = row_lane(now.pattern, 0);
     const uint8_t* line_value = value + k * kLineBytes;
     if (access_line(location, now, access, address, line_value)) continue;
@@ -497,8 +499,7 @@ bool OrderProver::access_line(const ShadowLocation& location, const Accessor& no
   access.silent = equal_words == kWordsPerLine;
   const bool is_partly_silent = equal_words && !access.silent;
   // The words begin phases of different kinds, unless some can join the current one.
-  const bool is_over = line.row.now.operation != now.operation || (location.space && line.row.now.epoch < now.epoch);
-  if (is_partly_silent && (!is_over || !order_.is_before(line.row.now, now))) return false;
+  if (is_partly_silent && !phases_.is_over(line.row, now, access)) return false;
   set_current(location, kLineBytes);
   phases_.access(line.row, now, access, address);
   if (is_partly_silent) line.row.silent_words = equal_words_mask(address, value);
