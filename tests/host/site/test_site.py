@@ -221,7 +221,7 @@ def test_untrusted_text_of_records_is_escaped(tmp_path: Path) -> None:
         project, observation="raises", stack=stack, error=error, determinism_environment={CALLER_VARIABLES[0]: HOSTILE}
     )
     settings = {"TF_DETERMINISTIC_OPS": "1", CALLER_VARIABLES[0]: HOSTILE}
-    places = [f"CPU:{number}{HOSTILE * 6}" for number in range(64)]
+    places = [f"CPU:{number}" for number in range(64)]
     add_record(project, solution="TDO", stack=stack, ran_on=places, determinism_environment=settings)
     folder = build(project, tmp_path / "site").folder
     path = folder / "cells" / "tf2.1" / "bias-add-backprop.html"
