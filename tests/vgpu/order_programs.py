@@ -17,7 +17,7 @@ LEGACY, BLOCKING, OTHER = "legacy", ("blocking",), ("first", "second")  # stream
 STREAMS = ((*OTHER,), (*OTHER,), (*OTHER, LEGACY), (LEGACY, *BLOCKING, *OTHER))
 ORDERS = ("fork", "fork", "fork", "await stream", "await event", "await all", "record")
 KINDS = ("launch", "launch", "launch", "copy", "fill", "in", "out")
-NON_BLOCKING = 1
+NON_BLOCKING, MAX_OPERATIONS = 1, 3
 
 
 class Launch(Draft):
@@ -68,7 +68,7 @@ class Program:
     def __init__(self, seed):
         self.rng = rng = random.Random(seed)
         self.streams = rng.choice(STREAMS)
-        kinds = ["launch", *rng.choices(KINDS, k=rng.choice([1, 1, 2]))]
+        kinds = ["launch", *rng.choices(KINDS, k=rng.choice([1, 1, MAX_OPERATIONS - 1]))]
         rng.shuffle(kinds)
         self.operations = [self.draw_operation(kind, f"{seed} {k}") for k, kind in enumerate(kinds)]
         self.calls = self.draw_calls()
@@ -165,7 +165,7 @@ class ProgramRunner(Runner):
         self.streams.update({name: device.stream(NON_BLOCKING) for name in OTHER})
         self.event = device.event()
         self.pinned = ctypes.c_void_p()
-        assert device.cuda.cuMemHostAlloc(ctypes.byref(self.pinned), ctypes.c_size_t(GLOBAL * 3 * 2), 0) == 0
+        assert device.cuda.cuMemHostAlloc(ctypes.byref(self.pinned), ctypes.c_size_t(GLOBAL * MAX_OPERATIONS), 0) == 0
 
     def run(self, program):
         modules = [self.load(part) if isinstance(part, Launch) else None for part in program.operations]

@@ -23,6 +23,15 @@ def this_week():
     return 100 * year + week
 
 
+def tally_of(module, *arguments):
+    """Run the command of a module; return what it counted."""
+    command = [sys.executable, module.__file__, *map(str, arguments)]
+    environment = {**os.environ, "VGPU_LIBRARY": build()}
+    process = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=900)
+    assert process.returncode == 0, process.stdout + process.stderr
+    return json.loads(process.stdout.splitlines()[-1])
+
+
 # 76 % of many independent kernels are proved, and of many programs 77 %; few may have less by chance.
 @pytest.mark.parametrize(
     ("module", "seed", "count", "min_proved"),
@@ -34,11 +43,7 @@ def this_week():
     ],
 )
 def test_only_independent_kernels_are_proved(module, seed, count, min_proved):
-    command = [sys.executable, module.__file__, str(count), str(seed)]
-    environment = {**os.environ, "VGPU_LIBRARY": build()}
-    process = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=900)
-    assert process.returncode == 0, process.stdout + process.stderr
-    tally = json.loads(process.stdout.splitlines()[-1])
+    tally = tally_of(module, count, seed)
     proved, missed = tally["proved, independent"], tally["not proved, independent"]
     assert tally["kernels"] == count
     assert proved >= min_proved * (proved + missed), tally
@@ -47,22 +52,14 @@ def test_only_independent_kernels_are_proved(module, seed, count, min_proved):
 
 @pytest.mark.parametrize(("seed", "count"), [(7, 1000), (this_week(), 5000)])
 def test_lines_have_the_verdicts_of_their_words(seed, count):
-    command = [sys.executable, order_lines.__file__, str(count), str(seed)]
-    environment = {**os.environ, "VGPU_LIBRARY": build()}
-    process = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=900)
-    assert process.returncode == 0, process.stdout + process.stderr
-    tally = json.loads(process.stdout.splitlines()[-1])
+    tally = tally_of(order_lines, count, seed)
     assert tally["kernels"] == count
     assert count // 4 < tally["proved"] < 3 * count // 4
 
 
 def test_results_are_those_of_some_interleaving():
     """The device stands in for the card, with one schedule for each kernel."""
-    command = [sys.executable, order_kernels.__file__, "60", "7", "card"]
-    environment = {**os.environ, "VGPU_LIBRARY": build()}
-    process = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=300)
-    assert process.returncode == 0, process.stdout + process.stderr
-    tally = json.loads(process.stdout.splitlines()[-1])
+    tally = tally_of(order_kernels, 60, 7, "card")
     assert tally["kernels"] == 60
     assert "proved, independent" not in tally
 
