@@ -111,18 +111,41 @@ def _comparison_text(proof: CellProof) -> str:
     return "".join(texts)
 
 
+_PROVED = "proved"
 _HEADING = "\nproofs: does any order of execution give other bytes? (docs/explanation/what-a-proof-proves.md)"
 
 
 def explain(records: Iterable[Record]) -> Iterator[str]:
-    """Yield a heading and some lines on the proofs of these records; nothing if there are no proofs."""
-    with_proof = [record for record in records if record.proof]
-    if with_proof:
+    """Yield a heading and some lines on the proofs of these records, each explanation once; nothing without proofs."""
+    by_explanation: dict[tuple[str, ...], list[Record]] = {}
+    for record in records:
+        if record.proof:
+            first, *rest = explain_proof(record)
+            by_explanation.setdefault((first.partition(",")[0], *rest), []).append(record)
+    if by_explanation:
         yield _HEADING
-    for record in with_proof:
-        explanation = explain_proof(record)
-        yield f"  {record.case} under {record.solution} on {_device_text(record)}: {explanation[0]}"
-        yield from (f"      {line}" for line in explanation[1:])
+    for (result, *details), explained in by_explanation.items():
+        start = f"{result}, in {_launches_text(explained)}," if result == _PROVED else result
+        yield from (f"  {start} {runs}" for runs in _runs_texts(explained))
+        yield from (f"      {line}" for line in details)
+
+
+def _launches_text(records: Sequence[Record]) -> str:
+    counts = sorted({sum(kernel.launches for kernel in record.proof.kernels) for record in records if record.proof})
+    numbers = f"{counts[0]} to {counts[-1]}" if len(counts) > 1 else f"{counts[0]}"
+    return f"{numbers} launch{'es' if counts != [1] else ''}"
+
+
+def _runs_texts(records: Sequence[Record]) -> Iterator[str]:
+    """Yield the solutions and the device of some runs, and their cases."""
+    solutions: dict[tuple[str, str], list[str]] = {}  # by device and case
+    for record in records:
+        solutions.setdefault((_device_text(record), record.case), []).append(record.solution)
+    cases: dict[tuple[str, str], list[str]] = {}  # by device and solutions
+    for (device, case), names in solutions.items():
+        cases.setdefault((device, ", ".join(dict.fromkeys(names))), []).append(case)
+    for (device, solution_names), tested in cases.items():
+        yield f"under {solution_names} on {device}: {', '.join(tested)}"
 
 
 def _device_text(record: Record) -> str:
@@ -139,7 +162,7 @@ def explain_proof(record: Record) -> list[str]:
     if to_summary(proof).is_proved:
         launches = sum(kernel.launches for kernel in proof.kernels)
         launches_text = f"{launches} launch{'es' if launches != 1 else ''} of {_kernels_text(proof)}"
-        return [f"proved, in {launches_text}: no order of execution gives other bytes", _rules_text(proof)]
+        return [f"{_PROVED}, in {launches_text}: no order of execution gives other bytes", _rules_text(proof)]
     return ["not proved", *_failures(proof)]
 
 
@@ -158,12 +181,22 @@ def _rules_text(proof: Proof) -> str:
 def _failures(proof: Proof) -> Iterator[str]:
     names = demangle(kernel.name for kernel in proof.kernels)
     for name, kernel in zip(names, proof.kernels, strict=True):
-        reasons = [reason_text(kernel_reason.reason, kernel_reason.lines) for kernel_reason in kernel.reasons]
-        more = f"; and {len(reasons) - _MAX_REASONS} more" if len(reasons) > _MAX_REASONS else ""
-        if reasons:
-            yield f"{shorten(name)}: {'; '.join(reasons[:_MAX_REASONS])}{more}"
+        lines_of: dict[str, list[Sequence[int]]] = {}
+        for reason in kernel.reasons:
+            lines_of.setdefault(reason.reason, []).append(reason.lines)
+        if lines_of:
+            yield f"{shorten(name)}: {'; '.join(_reason_with_places(*item) for item in lines_of.items())}"
     for host_reason in proof.host:
         yield f"{host_reason.operation}: {reason_text(host_reason.reason, ())}"
+
+
+def _reason_with_places(name: str, places: Sequence[Sequence[int]]) -> str:
+    """Return a reason, and the lines of PTX or offsets in machine code that conflict at each of several places."""
+    first, *others = [" and ".join(map(str, lines)) for lines in places[:_MAX_REASONS] if lines] or [""]
+    if not others:
+        return reason_text(name, places[0])
+    more = f"; and {len(places) - _MAX_REASONS} more" if len(places) > _MAX_REASONS else ""
+    return f"{reason_text(name, ())} (lines {'; '.join([first, *others])}{more})"
 
 
 def shorten(name: str) -> str:

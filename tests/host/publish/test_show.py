@@ -1,12 +1,15 @@
-"""`tfdet show` lists each kernel and reason of the binaries once."""
+"""`tfdet show` lists each kernel and reason of the binaries, and each explanation of a proof, once."""
 
 from __future__ import annotations
 
 from collections import Counter
+from itertools import groupby
 
 import pytest
+from site_builder import ROOT
 
-from tfdet.publish import terminal_views
+from tfdet.publish import proof_views, terminal_views
+from tfdet.store.records import read_records
 from tfdet.verdicts.status import Status
 
 
@@ -28,3 +31,29 @@ def test_kernels_with_equal_printed_names_are_counted(status: Status) -> None:
     renamed = [row._replace(kernel=row.kernel.model_copy(update={"name": f"{row.kernel.name}{n}"})) for n in range(9)]
     before, after = list(terminal_views._kernels([row])), list(terminal_views._kernels([row, *renamed]))
     assert len(before) == len(after) and all("(10 kernels)" in name for name, *_ in after)
+
+
+@pytest.mark.parametrize("source", ["bias-add-backprop", "scatter-nd-update"])
+def test_each_explanation_of_a_proof_is_shown_once(status: Status, source: str) -> None:
+    """The text names each case of each solution, under the explanation that its record has alone."""
+    records = [
+        record
+        for record in read_records(ROOT / "matrix" / "evidence" / "vgpu-sm70" / "tf2.0.jsonl")
+        if record.source == source and record.proof
+    ]
+    names: list[list[str]] = []
+    headers: dict[tuple[str, ...], list[list[str]]] = {}  # by the explanation below them
+    for is_explanation, lines in groupby(list(proof_views.explain(records))[1:], lambda line: line.startswith(" " * 6)):
+        if is_explanation:
+            explanation = tuple(line.strip() for line in lines)
+            assert explanation not in headers
+            headers[explanation] = names
+        else:
+            names = [line.replace(",", "").split() for line in lines]
+    for record in records:
+        (found,) = [
+            explanation
+            for explanation, texts in headers.items()
+            if any({record.case, record.solution} <= set(text) for text in texts)
+        ]
+        assert found == tuple(proof_views.explain_proof(record)[1:])
