@@ -54,7 +54,7 @@ def test_two_runs_of_each_program_show_the_expected_cause(torch_forks: Forks, tm
 @pytest.mark.tensorflow
 @pytest.mark.parametrize(
     "race",
-    [race_program for race_program in programs(ENVIRONMENT) if race_program.fresh],
+    weekly.select_for_today([race_program for race_program in programs(ENVIRONMENT) if race_program.fresh], days=2),
     ids=lambda race_program: race_program.name,
 )
 def test_two_differing_runs_of_a_race_show_the_expected_cause(

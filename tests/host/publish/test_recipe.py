@@ -8,6 +8,7 @@ from itertools import takewhile
 from pathlib import Path
 
 import pytest
+import weekly
 
 from tfdet.base.paths import Project
 from tfdet.matrix.load import load_matrix
@@ -61,7 +62,7 @@ def test_emulated_differences_are_listed_where_no_document_has_a_claim(status: S
 
 
 @pytest.mark.tensorflow
-@pytest.mark.parametrize("key", ["tf2.0", "tf2.21"])
+@pytest.mark.parametrize("key", weekly.select_for_today(["tf2.0", "tf2.21"]))
 def test_the_printed_lines_run(checkout: Project, status: Status, tf_python: Callable[[str], Path], key: str) -> None:
     text = recipe_text(status, key)
     section = text.split("# By hand")[1].splitlines()[1:]

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import weekly
 from msgspec.structs import replace
 from record_mutants import HUGE, mutate
 from records import STACK, device_of, make_record, proof_of
@@ -247,7 +248,7 @@ def test_the_evidence_names_cases_that_the_text_of_the_suite_gives(checkout: Pro
     assert all(cases.has(r.source, r.case_hash, r.case, r.mode) for r in records)
 
 
-MUTANTS = 10_000
+MUTANTS = weekly.scale_count(10_000)
 InferredCells = dict[CellKey, tuple[Verdict, int]]
 
 
