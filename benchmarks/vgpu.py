@@ -1,6 +1,6 @@
 """Speed of the virtual GPU: PTX instructions per second on one core for each kernel (promise: >= 300 million in serial
 order), the time of deferred atomics relative to serial order (promise: <= 5 x), without their old values (atomics) and
-with them (lookback), and the memory of an idle device (promise: <= 100 MB).
+with them (lookback, histogram), and the memory of an idle device (promise: <= 100 MB).
 
 Usage: python benchmarks/vgpu.py [--beside FOLDER] [--rounds N] [--check]
 FOLDER has another build's libcuda.so.1, which is measured alternately in the same run (promise: >= 3 x the speed of the
@@ -29,8 +29,10 @@ KERNELS = {  # grid, block, elements
     "atomics": (64, 256, 1 << 19),
     "reduction": (128, 256, 1 << 18),
     "lookback": (256, 128, 1 << 15),
+    "histogram": (128, 256, 1 << 15),
     "divergent": (32, 128, 1 << 12),
 }
+DEFERRING = ("atomics", "lookback", "histogram")
 VALUES = random.Random(0).choices([-1.5, 0.25, 0.75, 3.0], k=max(elements for _, _, elements in KERNELS.values()))
 # {VGPU_SCHEDULE: the variables by which the prototype selects the same schedule}.  serial: threads run one after the
 # other; random:SEED: they take turns in a random order; atomics:SEED: as serial, but atomics are deferred and shuffled.
@@ -165,7 +167,7 @@ def main() -> None:
             own.append(measure(folder, schedule))
             compared += [measure(arguments.beside, schedule)] if arguments.beside else []
         report(schedule, own, compared)
-        seconds[schedule] = {kernel: fastest(own, kernel)[0] for kernel in ("atomics", "lookback")}
+        seconds[schedule] = {kernel: fastest(own, kernel)[0] for kernel in DEFERRING}
     for kernel, serial_seconds in seconds["serial"].items():
         print(f"atomics:1 takes {seconds['atomics:1'][kernel] / serial_seconds:.1f} x the time of serial for {kernel}")
     print(f"idle: {max(figures['idle'] for figures in own):.1f} MB")

@@ -68,6 +68,49 @@ def test_a_choice_among_atomics_exchanges_two_and_no_others(device, schedule):
     assert {k % 64 for k in exchanged} >= {31, 63}  # the last of a warp, the last of a block
 
 
+BINS = 5  # some neighbors of a bin are in one warp, some are not
+
+
+def histogram(space):
+    """Return a kernel in which each thread stores the count that its bin had, in memory of the grid or of its block."""
+    declaration = f".shared .b32 bins[{BINS}];" if space == "shared" else ""
+    base = "mov.u32 %r1, bins; cvt.u64.u32 %l1, %r1;" if space == "shared" else "mov.u64 %l1, %l0;"
+    clear = f"setp.lt.u32 %p0, %t, {BINS}; @%p0 st.shared.u32 [%l2], 0; bar.sync 0;" if space == "shared" else ""
+    return kernel(
+        f"""{declaration} ld.param.u64 %l0, [p0]; {base} mul.wide.u32 %l2, %t, 4; add.u64 %l2, %l1, %l2; {clear}
+        rem.u32 %r2, %i, {BINS}; mul.wide.u32 %l2, %r2, 4; add.u64 %l1, %l1, %l2; atom.{space}.add.u32 %r3, [%l1], 1;
+        mul.wide.u32 %l2, %i, 4; add.u64 %l0, %l0, %l2; st.global.u32 [%l0+{4 * BINS}], %r3;""",
+        ["p0"],
+    )
+
+
+@pytest.mark.parametrize("space", ["global", "shared"])
+def test_a_choice_among_atomics_exchanges_two_of_one_address(device, schedule, space):
+    """Atomics at other addresses keep their counts; all choices together give each thread of a bin another count."""
+    threads, scope = 160, 160 if space == "global" else 80
+    counts = [thread % scope // BINS for thread in range(threads)]
+    exchanged = set()
+    for choice in range(threads):
+        assert schedule(f"atomics:5@0:{choice}") == 0
+        code, (values,) = device.run(histogram(space), [np.zeros(threads + BINS, np.uint32)], grid=2, block=80)
+        assert code == 0
+        expected = [*counts]
+        if (found := values[BINS:].tolist()) != counts:
+            exchanged.add(choice)
+            expected[choice], expected[choice + BINS] = counts[choice + BINS], counts[choice]
+        assert found == expected
+    assert threads // 3 < len(exchanged) < 2 * threads // 3
+    assert exchanged & {78, 79} if space == "global" else not exchanged & {75, 76, 77, 78, 79}  # between blocks
+    for seed in range(8):
+        assert schedule(f"atomics:{seed}") == 0
+        code, (values,) = device.run(histogram(space), [np.zeros(threads + BINS, np.uint32)], grid=2, block=80)
+        assert code == 0
+        for begin in range(0, threads, scope):
+            for first in range(BINS):
+                found = values[BINS + begin + first : BINS + begin + scope : BINS].tolist()
+                assert sorted(found) == list(range(scope // BINS)) != found
+
+
 def test_a_deferred_atomic_that_is_waited_for_executes(device, schedule):
     """A deferred atomic executes before a barrier, the end of the grid, or if no other atomic uses the address."""
     text = ORDER.replace("mul.wide", "bar.sync 0; mul.wide", 1)

@@ -95,6 +95,7 @@ void Block::run_slice() {
   Warp& warp = warps_[nth_bit(remaining, schedule_.choose_index(count_lanes(remaining), priority))];
   run_group(warp, warp.select_group(schedule_));
   end_slice(warp);
+  if (waits_for_deferred()) context_.deferred->release_shared(context_.block);
   result_.atomics += context_.atomics, context_.atomics = 0;
 }
 

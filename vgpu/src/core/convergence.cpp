@@ -14,6 +14,14 @@ void Convergence::diverge(uint32_t lanes) {
   for (uint32_t l = 0; l < kWarpSize; l++) converged[l] &= lanes >> l & 1 ? lanes : ~lanes;
 }
 
+void Convergence::separate(uint32_t lanes) {
+  diverge(lanes);
+  for_each_lane(lanes, [=](uint32_t l) {
+    if (converged[l] != 1u << l) confirmed &= ~converged[l];
+    converged[l] = 1u << l;
+  });
+}
+
 void Convergence::reconverge(uint32_t lanes) {
   for_each_lane(lanes, [=](uint32_t l) { converged[l] = lanes; });
 }

@@ -17,6 +17,7 @@ struct Convergence {
 
   void reset(uint32_t lanes);
   void diverge(uint32_t lanes);  // splits these lanes from all others
+  void separate(uint32_t lanes);  // splits each of these lanes from all others
   void reconverge(uint32_t lanes);
   void confirm(uint32_t lanes) { confirmed |= lanes; }  // a set of converged lanes
   void exit_lanes(uint32_t lanes);

@@ -8,24 +8,29 @@ void Block::settle_shared() {
   for (DeferralList& deferrals : deferrals_) context_.deferred->settle_shared(deferrals, context_);
 }
 
-// Executes the next deferred atomic, which belongs to this block.
+// Executes the next deferred atomics, which belong to one instruction of a warp of this block.
 void Block::resume_deferred(DeferredAtomics& deferred_atomics) {
-  DeferredAtomics::Entry entry = deferred_atomics.pop_next();
-  Warp& warp = warps_[entry.warp];
+  const DeferredAtomics::Entry* const first = deferred_atomics.next();
+  Warp& warp = warps_[first->warp];
   uint32_t group = 0;
-  while (warp.groups[group].state != GroupState::AtomicDeferred || warp.groups[group].mask != 1u << entry.lane) group++;
+  while (warp.groups[group].state != GroupState::AtomicDeferred || !(warp.groups[group].mask >> first->lane & 1)) group++;
+  const uint32_t lanes = deferred_atomics.pop_next(warp.groups[group].mask);
+  if (lanes != warp.groups[group].mask) {
+    warp.diverge(group, lanes, warp.groups[group].pc);
+    group = static_cast<uint32_t>(warp.groups.size()) - 1;
+  }
   // The group's next instruction is the atomic, whose guard was true; only that instruction runs now.
   ConvergenceGroup& g = warp.groups[group];
   const DecodedFunction& program = *g.frame->program;
   const Instruction& i = program.code[g.pc];
-  g.state = GroupState::Ready, g.yielded = false, deferred_lanes_--;
+  g.state = GroupState::Ready, g.yielded = false, deferred_lanes_ -= static_cast<uint32_t>(__builtin_popcount(lanes));
   memory_.bind(context_, g.frame);
   select_warp(warp);
-  context_.active_mask = g.mask, context_.deferral_done = true;
+  context_.active_mask = lanes, context_.deferral_done = true;
   i.execute(context_, i);
   deferred_atomics.settle_passed();
   context_.deferral_done = false;
-  result_.instructions++;
+  result_.instructions += static_cast<uint32_t>(__builtin_popcount(lanes));
   if (context_.fault != KernelFault::None) set_fault(context_.fault, &i, &program);
   else g.pc++;
   quantum_expired_ = false;
@@ -33,12 +38,14 @@ void Block::resume_deferred(DeferredAtomics& deferred_atomics) {
   result_.atomics += context_.atomics, context_.atomics = 0;
 }
 
-// Splits off the lanes that did not execute the atomic; each deferred lane becomes a group of its own.
+// Splits off the lanes that did not execute the atomic.
 void Block::split_deferred_lanes(Warp& warp, uint32_t group) {
-  uint32_t pc = warp.groups[group].pc - 1;
-  for (uint32_t remaining = context_.deferred_mask; remaining; remaining &= remaining - 1) {
-    warp.diverge(group, remaining & -remaining, pc);
-    warp.groups.back().state = GroupState::AtomicDeferred, deferred_lanes_++;
+  const uint32_t pc = warp.groups[group].pc - 1;
+  if (const uint32_t deferred = context_.deferred_mask) {
+    warp.convergence.separate(deferred);  // each lane waits for an atomic of its own
+    warp.diverge(group, deferred, pc);
+    warp.groups.back().state = GroupState::AtomicDeferred;
+    deferred_lanes_ += static_cast<uint32_t>(__builtin_popcount(deferred));
   }
   if (context_.blocked_mask) warp.diverge(group, context_.blocked_mask, pc);
   context_.deferred_mask = context_.blocked_mask = 0;

@@ -2,18 +2,13 @@
 #include "deferred_atomics.h"
 
 #include <algorithm>
-#include <utility>
 
 #include "schedule.h"
 
 namespace vgpu {
 namespace {
 
-constexpr uint32_t kNone = ~0u;
-constexpr uint32_t kBucketBits = 14, kGranule = 4;  // 16 bytes, the largest access, are in one bucket
-constexpr size_t kMaxLate = 1 << kBucketBits;
-
-uint64_t granule(const uint8_t* address) { return reinterpret_cast<uint64_t>(address) >> kGranule; }
+constexpr uint32_t kMaxLate = 1 << 14;
 
 uint64_t value_of(const uint8_t* values, uint32_t lane, uint32_t bytes) {
   if (bytes == 2) return reinterpret_cast<const uint16_t*>(values)[lane];
@@ -23,36 +18,66 @@ uint64_t value_of(const uint8_t* values, uint32_t lane, uint32_t bytes) {
 
 }  // namespace
 
-uint32_t DeferredAtomics::select_arriving(WarpContext& warp, uint8_t* const* addresses, uint8_t* order, uint32_t count) {
-  uint32_t executing = 0;
-  bool is_blocked = false;
+// Removes the lanes with this address, and passes them to f.
+template <class F> void DeferredAtomics::AddressLanes::take_at(uint8_t* const* addresses, const uint8_t* address, F f) {
+  if (!(filter & bit(address))) return;
+  uint32_t kept = 0;
   for (uint32_t k = 0; k < count; k++) {
-    uint32_t lane = order[k];
-    if (is_blocked) {
+    if (addresses[lanes[k]] == address) f(lanes[k]);
+    else lanes[kept++] = lanes[k];
+  }
+  count = kept;
+}
+
+uint32_t DeferredAtomics::select_arriving(WarpContext& warp, uint8_t* const* addresses, uint8_t* order, uint32_t count) {
+  if (warp.deferral_done) {
+    for (uint32_t k = 0; k < count; k++) note_passed(addresses[order[k]]);
+    return count;
+  }
+  uint32_t executing = 0;
+  AddressLanes deferred, blocking;
+  for (uint32_t k = 0; k < count; k++) {
+    const uint8_t lane = order[k];
+    uint8_t* const address = addresses[lane];
+    if (blocking.has(addresses, address)) {
       warp.blocked_mask |= 1u << lane;
-    } else if (!warp.deferral_done && schedule_.should_defer_atomic()) {
-      warp.deferred_mask |= 1u << lane;
-      waiting_[addresses[lane]].push_back({arrivals_++, warp.block, warp.warp, lane});
+    } else if (schedule_.should_defer_atomic()) {
+      deferred.add(lane, address);
     } else {
-      order[executing++] = static_cast<uint8_t>(lane);
-      is_blocked = on_atomic_done(addresses[lane]);
+      order[executing++] = lane;
+      const bool has_late = note_passed(address), has_waiting = release_waiting(warp, address),
+                 is_blocking = has_late || has_waiting;
+      if (is_blocking) blocking.add(lane, address);
+      deferred.take_at(addresses, address, [&](uint8_t overtaken) {
+        if (!is_blocking) order[executing++] = overtaken;
+        else warp.deferred_mask |= 1u << overtaken, next_.push_back({arrivals_++, warp.block, warp.warp, overtaken});
+      });
     }
   }
+  for (uint32_t k = 0; k < deferred.count; k++) wait(warp, addresses[deferred.lanes[k]], deferred.lanes[k]);
   return executing;
 }
 
+void DeferredAtomics::wait(WarpContext& warp, uint8_t* address, uint32_t lane) {
+  warp.deferred_mask |= 1u << lane;
+  AddressTable<Entry>& table = waiting_at(warp, address);
+  table[table.add(address)] = {arrivals_++, warp.block, warp.warp, lane};
+}
+
 // Lets atomics execute that waited for one at this address.  Returns whether there is any.
-bool DeferredAtomics::on_atomic_done(uint8_t* address) {
-  auto waiting = waiting_.find(address);
-  if (waiting != waiting_.end()) {
-    next_.insert(next_.end(), waiting->second.begin(), waiting->second.end());
-    waiting_.erase(waiting);
-  }
-  bool has_late = false;
-  if (late_count_)
-    for (uint32_t slot = bucket(address); slot != kNone; slot = late_[slot].next) has_late |= late_[slot].address == address;
-  if (has_late) passed_.push_back(address);
-  return has_late || !next_.empty();
+bool DeferredAtomics::release_waiting(const WarpContext& warp, uint8_t* address) {
+  AddressTable<Entry>& table = waiting_at(warp, address);
+  table.remove_near(address, [=](const uint8_t* at) { return at == address; }, slots_);
+  if (slots_.empty()) return false;
+  release_removed(table);
+  return true;
+}
+
+// Returns whether there are late atomics at this address, which must now be performed.
+bool DeferredAtomics::note_passed(uint8_t* address) {
+  if (!late_.waits_at(address)) return false;
+  passed_.push_back(address);
+  return true;
 }
 
 void DeferredAtomics::arrive_or_defer(WarpContext& warp, const Instruction& i, uint8_t* const* addresses, const uint8_t* order,
@@ -60,106 +85,82 @@ void DeferredAtomics::arrive_or_defer(WarpContext& warp, const Instruction& i, u
   for (uint32_t k = 0; k < count; k++) {
     const uint32_t lane = order[k];
     const uint64_t operand_b = value_of(b, lane, bytes), operand_c = value_of(c, lane, bytes);
+    uint8_t* const address = addresses[lane];
     if (schedule_.should_defer_atomic()) {
-      Late& late = defer(warp, lane, addresses[lane]);
+      Late& late = defer(warp, lane, address);
       late.i = &i, late.perform = perform, late.b = operand_b, late.c = operand_c;
       continue;
     }
-    if (late_count_ && bucket(addresses[lane]) != kNone) {
-      settle_address(addresses[lane], &warp, lane);  // a lane's own atomics stay in order
-      perform(warp, i, addresses[lane], lane, operand_b, operand_c);
-      settle_address(addresses[lane]);
-    } else {
-      perform(warp, i, addresses[lane], lane, operand_b, operand_c);
-    }
-    if (!waiting_.empty()) on_atomic_done(addresses[lane]);
+    late_.remove_near(address, [=](const uint8_t* at) { return at == address; }, slots_);
+    const auto perform_passed = [&](bool own) {
+      for (uint32_t slot : slots_)
+        if ((late_[slot].lane == lane && late_[slot].warp == warp.warp && late_[slot].block == warp.block) == own)
+          perform_late(slot);
+    };
+    perform_passed(true);  // a lane's own atomics stay in order
+    perform(warp, i, address, lane, operand_b, operand_c);
+    perform_passed(false);
+    slots_.clear();
+    release_waiting(warp, address);
   }
-}
-
-uint32_t& DeferredAtomics::bucket(const uint8_t* address) {
-  return buckets_[granule(address) * 0x9e3779b97f4a7c15ull >> (64 - kBucketBits)];
 }
 
 // Adds a late atomic; the caller sets the fields i, perform, b and c.
 DeferredAtomics::Late& DeferredAtomics::defer(WarpContext& warp, uint32_t lane, uint8_t* address) {
-  if (buckets_.empty()) {
-    buckets_.assign(kMaxLate, kNone);
+  if (!proxy_.memory) {
     proxy_.memory = warp.memory, proxy_.schedule = warp.schedule, proxy_.observer = warp.observer,
     proxy_.visible_writes = warp.visible_writes;
     proxy_.shared_bytes = warp.shared_bytes, proxy_.threads = warp.threads;
   }
-  if (late_count_ == kMaxLate) settle_all();
-  uint32_t slot = static_cast<uint32_t>(late_.size());
-  if (free_.empty()) late_.emplace_back();
-  else slot = free_.back(), free_.pop_back();
-  uint32_t* last = &bucket(address);
-  while (*last != kNone) last = &late_[*last].next;
-  *last = slot;
-  late_count_++;
+  if (late_.size() == kMaxLate) settle_all();
   std::vector<DeferralList::Entry>& deferrals = warp.deferrals->all;
   if (deferrals.size() >= kWarpSize && deferrals.size() == deferrals.capacity())
     deferrals.erase(std::remove_if(deferrals.begin(), deferrals.end(),
                                    [this](const DeferralList::Entry& entry) { return !is_pending(entry); }),
                     deferrals.end());
+  const uint32_t slot = late_.add(address);
   deferrals.push_back({arrivals_, slot, lane});
   Late& late = late_[slot];
-  late.address = address, late.arrival = arrivals_++, late.shared = warp.shared, late.block = warp.block, late.warp = warp.warp,
-  late.lane = lane, late.next = kNone;
+  late.arrival = arrivals_++, late.shared = warp.shared, late.block = warp.block, late.warp = warp.warp, late.lane = lane;
   return late;
 }
 
-// Performs a late atomic, which the caller has removed from its bucket.
-void DeferredAtomics::perform(uint32_t slot) {
-  Late& late = late_[slot];
-  uint8_t* const address = std::exchange(late.address, nullptr);
-  free_.push_back(slot);
-  late_count_--;
+// Performs a late atomic that was removed from the table.
+void DeferredAtomics::perform_late(uint32_t slot) {
+  const Late& late = late_[slot];
   proxy_.block = late.block, proxy_.warp = late.warp, proxy_.shared = late.shared, proxy_.active_mask = 1u << late.lane;
-  late.perform(proxy_, *late.i, address, late.lane, late.b, late.c);
+  late.perform(proxy_, *late.i, late_.address(slot), late.lane, late.b, late.c);
+  late_.free(slot);
 }
 
-// Performs late atomics in the bucket of this address for which the predicate is true, in order of arrival.
-template <class F> void DeferredAtomics::settle_if(const uint8_t* address, F predicate) {
-  for (uint32_t* link = &bucket(address); *link != kNone;) {
-    const uint32_t slot = *link;
-    if (!predicate(late_[slot])) {
-      link = &late_[slot].next;
-      continue;
-    }
-    *link = late_[slot].next;
-    perform(slot);
-  }
+void DeferredAtomics::perform_removed() {
+  for (uint32_t slot : slots_) perform_late(slot);
+  slots_.clear();
 }
 
-// Performs late atomics at this address: all, or with a warp those of one of its lanes.
-void DeferredAtomics::settle_address(uint8_t* address, const WarpContext* warp, uint32_t lane) {
-  settle_if(address, [=](const Late& late) {
-    return late.address == address && (!warp || (late.block == warp->block && late.warp == warp->warp && late.lane == lane));
-  });
+void DeferredAtomics::settle_address(uint8_t* address) {
+  late_.remove_near(address, [=](const uint8_t* at) { return at == address; }, slots_);
+  perform_removed();
 }
 
 void DeferredAtomics::settle(DeferralList& own, uint32_t lanes) {
   size_t kept = 0;
   for (const DeferralList::Entry& entry : own.all) {
     if (!is_pending(entry)) continue;
-    if (!(lanes >> entry.lane & 1)) {
-      own.all[kept++] = entry;
-      continue;
-    }
-    uint32_t* link = &bucket(late_[entry.slot].address);
-    while (*link != entry.slot) link = &late_[*link].next;
-    *link = late_[entry.slot].next;
-    perform(entry.slot);
+    if (lanes >> entry.lane & 1) late_.remove(entry.slot), perform_late(entry.slot);
+    else own.all[kept++] = entry;
   }
   own.all.resize(kept);
 }
 
 void DeferredAtomics::settle_at(const WarpContext& warp, uint8_t* const* addresses, uint32_t bytes) {
-  if (!late_count_) return;
+  if (!late_.size()) return;
   for_each_lane(warp.active_mask, [&](uint32_t l) {
-    settle_if(addresses[l],
-              [=](const Late& late) { return late.address + 8 > addresses[l] && addresses[l] + bytes > late.address; });
+    const auto overlaps = [=](const uint8_t* at) { return at + 8 > addresses[l] && addresses[l] + bytes > at; };
+    for (uint32_t offset = 0; offset < bytes; offset += late_.kGranuleBytes)
+      late_.remove_near(addresses[l] + offset, overlaps, slots_);
   });
+  perform_removed();
 }
 
 void DeferredAtomics::settle_passed() {
@@ -168,35 +169,58 @@ void DeferredAtomics::settle_passed() {
 }
 
 void DeferredAtomics::settle_all() {
-  if (!late_count_) return;
-  std::vector<std::pair<uint64_t, uint32_t>> slots;
-  for (uint32_t slot = 0; slot < late_.size(); slot++)
-    if (late_[slot].address) slots.emplace_back(late_[slot].arrival, slot);
-  std::sort(slots.begin(), slots.end());
-  std::fill(buckets_.begin(), buckets_.end(), kNone);
-  for (const auto& [arrival, slot] : slots) perform(slot);
+  if (!late_.size()) return;
+  late_.remove_if([](const Late&) { return true; }, slots_);
+  std::sort(slots_.begin(), slots_.end(), [this](uint32_t a, uint32_t b) { return late_[a].arrival < late_[b].arrival; });
+  perform_removed();
 }
 
 void DeferredAtomics::settle_shared(DeferralList& deferrals, const WarpContext& warp) {
   for (const DeferralList::Entry& entry : deferrals.all) {
     if (!is_pending(entry)) continue;
-    uint8_t* address = late_[entry.slot].address;
-    if (address >= warp.shared && address < warp.shared + warp.shared_bytes) settle_address(address);
+    uint8_t* const address = late_.address(entry.slot);
+    if (is_shared(warp, address)) settle_address(address);
   }
   deferrals.all.clear();
 }
 
-DeferredAtomics::Entry DeferredAtomics::pop_next() {
-  Entry entry = next_.front();
-  next_.pop_front();
-  return entry;
+// The lanes execute in ascending order, which is that of their arrival at each address.
+uint32_t DeferredAtomics::pop_next(uint32_t lanes) {
+  const Entry first = next_.front();
+  const auto follows = [&](const Entry& entry) { return entry.block == first.block && entry.warp == first.warp; };
+  uint32_t popped = 0;
+  do {
+    const uint32_t lane = next_.front().lane;
+    popped |= 1u << lane;
+    lanes &= ~(1u << lane);
+    next_.pop_front();
+  } while (!late_.size() && !next_.empty() && follows(next_.front()) && lanes >> next_.front().lane & 1);
+  return popped;
+}
+
+// Lets atomics execute that were removed from a table.
+void DeferredAtomics::release_removed(AddressTable<Entry>& table) {
+  for (uint32_t slot : slots_) next_.push_back(table[slot]), table.free(slot);
+  slots_.clear();
+}
+
+// The same for waiting atomics of a table for which the predicate is true, in order of arrival.
+template <class P> void DeferredAtomics::release_if(AddressTable<Entry>& table, P predicate) {
+  table.remove_if(predicate, slots_);
+  std::sort(slots_.begin(), slots_.end(), [&](uint32_t a, uint32_t b) { return table[a].arrival < table[b].arrival; });
+  release_removed(table);
 }
 
 void DeferredAtomics::release_all() {
   settle_all();
-  for (const auto& [address, entries] : waiting_) next_.insert(next_.end(), entries.begin(), entries.end());
-  std::sort(next_.begin(), next_.end(), [](const Entry& a, const Entry& b) { return a.arrival < b.arrival; });
-  waiting_.clear();
+  const auto all = [](const Entry&) { return true; };
+  release_if(waiting_shared_, all);
+  release_if(waiting_, all);
+}
+
+void DeferredAtomics::release_shared(uint32_t block) {
+  if (!waiting_shared_.size()) return;
+  release_if(waiting_shared_, [=](const Entry& entry) { return entry.block == block; });
 }
 
 }  // namespace vgpu

@@ -71,17 +71,26 @@ class GridExecutor {
     if (deferred_atomics_.has_waiting() && (!has_pending_blocks() || count >= kMaxDeferringBlocks) && all_parked())
       deferred_atomics_.release_all();
     if (const DeferredAtomics::Entry* entry = deferred_atomics_.next()) return resident_index(entry->block);
-    uint32_t awake = 0;
-    for (const auto& block : resident_) awake += !block->is_parked();
+    // Lanes whose atomics were released gather while the block continues, and then run together.
+    if (schedule_.defers_atomics() && current_ < count && !resident_[current_]->is_parked() && !expired_quanta_)
+      return current_;
+    const uint32_t awake = count_awake(schedule_.chooses_among_blocks() ? count : 1);
     if (!awake && has_pending_blocks()) {  // all resident blocks wait for other threads
       admit(++forced_admissions_ % 2 ? lowest_pending() : next_pending());
-      return count;
+      return current_ = count;
     }
     if (expired_quanta_ || !awake)
       return static_cast<uint32_t>(round_robin_++ % count);  // each block gets a turn, also the one that others wait for
-    return nth_awake(
-        count > 1 ? schedule_.choose_index(awake, [this](uint32_t k) { return resident_[nth_awake(k)]->highest_priority(); })
-                  : 0);
+    return current_ = nth_awake(
+               count > 1
+                   ? schedule_.choose_index(awake, [this](uint32_t k) { return resident_[nth_awake(k)]->highest_priority(); })
+                   : 0);
+  }
+
+  uint32_t count_awake(uint32_t limit) const {
+    uint32_t awake = 0;
+    for (size_t k = 0; k < resident_.size() && awake < limit; k++) awake += !resident_[k]->is_parked();
+    return awake;
   }
 
   uint32_t nth_awake(uint32_t n) const {
@@ -141,7 +150,7 @@ class GridExecutor {
   std::vector<uint32_t> order_index_;  // position of each block in order_, filled at its first use
   size_t next_ = 0, started_ = 0, max_resident_;
   DeferredAtomics deferred_atomics_;
-  uint32_t lowest_ = 0;
+  uint32_t lowest_ = 0, current_ = 0;  // current_: index of the block that was chosen last
   uint64_t expired_quanta_ = 0, round_robin_ = 0, slices_without_progress_ = 0, forced_admissions_ = 0, writes_ = 0;
   LaunchResult total_;
 };

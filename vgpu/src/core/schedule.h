@@ -35,6 +35,7 @@ class Schedule {
 
   std::vector<uint32_t> block_order(uint32_t blocks, uint32_t warps);  // warps: of each block
   uint32_t max_resident_blocks() const { return runs_blocks_in_order() ? 1 : kind_ == Kind::Pct ? 16 : 4; }  // in flight
+  bool chooses_among_blocks() const { return !runs_blocks_in_order() || kind_ == Kind::Reverse; }  // or takes the first
   uint32_t choose_index(uint32_t count);  // of `count` candidates in ascending order
   // The same for candidates with priorities, priority(k); schedules other than pct ignore these.
   template <class F> uint32_t choose_index(uint32_t count, F priority);

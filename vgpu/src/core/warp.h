@@ -33,7 +33,7 @@ inline uint8_t* align_within(std::vector<uint8_t>& bytes, uintptr_t alignment) {
   return reinterpret_cast<uint8_t*>((reinterpret_cast<uintptr_t>(bytes.data()) + alignment - 1) & ~(alignment - 1));
 }
 
-// AtomicDeferred: the atomic of the group's only lane lets others execute first (deferred_atomics.h).
+// AtomicDeferred: the group's lanes let other atomics execute first (deferred_atomics.h).
 enum class GroupState : uint8_t { Ready, AwaitingBarrier, AwaitingWarpSync, AtomicDeferred };
 
 struct ConvergenceGroup {
