@@ -6,7 +6,7 @@
 #include <tuple>
 
 #include "phase.h"
-#include "reason.h"
+#include "unproved_reason.h"
 
 namespace vgpu {
 

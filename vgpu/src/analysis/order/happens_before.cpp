@@ -13,34 +13,34 @@ bool HappensBefore::operation_is_before(StreamOrder::Operation operation) {
   return entry.is_before;
 }
 
-bool HappensBefore::is_before(const Accessors& accessors, const Accessor& now) {
-  if (accessors.extent == Accessors::None) return true;
+bool HappensBefore::is_before(const AccessorSummary& accessors, const Accessor& now) {
+  if (accessors.extent == AccessorSummary::None) return true;
   if (accessors.operation != now.operation) return operation_is_before(accessors.operation);
-  if (accessors.extent == Accessors::Grid || accessors.block != now.block) return false;
+  if (accessors.extent == AccessorSummary::Grid || accessors.block != now.block) return false;
   if (accessors.epoch < now.epoch) return true;
-  if (accessors.extent == Accessors::Block || accessors.warp != now.warp) return false;
+  if (accessors.extent == AccessorSummary::Block || accessors.warp != now.warp) return false;
   if (accessors.clock < now.everyone) return true;
   for (uint32_t remaining = accessors.lanes & ~(1u << now.lane); remaining; remaining &= remaining - 1)
     if (!now.synchronized || now.synchronized[__builtin_ctz(remaining)] <= accessors.clock) return false;
   return true;
 }
 
-Accessors HappensBefore::unite(const Accessors& first, const Accessors& second) {
-  if (first.extent == Accessors::None) return second;
-  if (second.extent == Accessors::None) return first;
-  Accessors united = second;
+AccessorSummary HappensBefore::unite(const AccessorSummary& first, const AccessorSummary& second) {
+  if (first.extent == AccessorSummary::None) return second;
+  if (second.extent == AccessorSummary::None) return first;
+  AccessorSummary united = second;
   const bool is_same_warp = first.operation == second.operation && first.block == second.block && first.epoch == second.epoch &&
                             first.warp == second.warp;
   if (is_same_warp) united.lanes |= first.lanes, united.clock = std::max(first.clock, second.clock);
   if (first.operation != second.operation) {
     united.operation = order_.unite(first.operation, second.operation);
-    united.extent = Accessors::Grid;
-  } else if (first.extent == Accessors::Grid || second.extent == Accessors::Grid || first.block != second.block) {
-    united.extent = Accessors::Grid;
+    united.extent = AccessorSummary::Grid;
+  } else if (first.extent == AccessorSummary::Grid || second.extent == AccessorSummary::Grid || first.block != second.block) {
+    united.extent = AccessorSummary::Grid;
   } else if (first.epoch != second.epoch) {
     return first.epoch > second.epoch ? first : second;
-  } else if (first.warp != second.warp || first.extent == Accessors::Block) {
-    united.extent = Accessors::Block;
+  } else if (first.warp != second.warp || first.extent == AccessorSummary::Block) {
+    united.extent = AccessorSummary::Block;
   }
   return united;
 }

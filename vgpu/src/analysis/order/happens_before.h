@@ -29,7 +29,7 @@ struct Accessor {
 
 // A summary of the threads that have accessed a location.  Of each block only the last epoch is kept: what is ordered after it
 // is ordered after the earlier ones, too.
-struct Accessors {
+struct AccessorSummary {
   enum Extent : uint8_t { None, Warp, Block, Grid } extent = None;
   uint8_t pattern = 0;
   uint16_t warp = 0;
@@ -45,17 +45,17 @@ class HappensBefore {
   explicit HappensBefore(StreamOrder& order) : order_(order) {}
 
   void begin_operation();  // the current operation has changed
-  bool is_before(const Accessors& accessors, const Accessor& now);  // whether all of them are
+  bool is_before(const AccessorSummary& accessors, const Accessor& now);  // whether all of them are
   // Adds an accessor; those that are before it are dropped, as what is ordered after it is ordered after them.
-  void add(Accessors& accessors, const Accessor& now) {
+  void add(AccessorSummary& accessors, const Accessor& now) {
     accessors = is_before(accessors, now) ? single(now) : unite(accessors, single(now));
   }
-  Accessors unite(const Accessors& first, const Accessors& second);
+  AccessorSummary unite(const AccessorSummary& first, const AccessorSummary& second);
   bool is_earlier_operation(StreamOrder::Operation operation, const Accessor& now) {
     return operation != now.operation && operation_is_before(operation);
   }
-  static Accessors single(const Accessor& now) {
-    return {Accessors::Warp, now.pattern, now.warp, now.operation, now.block, now.epoch, now.clock, 1u << now.lane};
+  static AccessorSummary single(const Accessor& now) {
+    return {AccessorSummary::Warp, now.pattern, now.warp, now.operation, now.block, now.epoch, now.clock, 1u << now.lane};
   }
 
  private:

@@ -5,7 +5,7 @@ namespace vgpu {
 
 void LocationHistories::begin_launch(bool is_small) { histories_.clear(), are_kept_ = is_small, accesses_ = 0; }
 
-void LocationHistories::add(LocationNumber location, const LocationState& state, HistoryAccess access, const Accessor& now,
+void LocationHistories::add(LocationNumber location, const LocationState& state, RecordedAccess access, const Accessor& now,
                             bool is_loop) {
   are_kept_ = ++accesses_ <= kMaxAccessesOfLaunch;
   if (!are_kept_) return;
@@ -17,7 +17,7 @@ void LocationHistories::add(LocationNumber location, const LocationState& state,
   history.is_complete = history.accesses.size() < kMaxAccesses && can_perform(access);
   if (!history.is_complete) return;
   for (size_t k = 0; k < history.accesses.size(); k++)
-    if (order_.is_before(history.accesses[k].accessor, now)) access.before |= 1u << k;
+    if (order_.is_before(history.accesses[k].accessor, now)) access.predecessors |= 1u << k;
   access.accessor = HappensBefore::single(now);
   history.current = access.perform(history.current);
   history.accesses.push_back(access);
@@ -32,7 +32,7 @@ bool LocationHistories::keep_conflict(LocationNumber location, const char* reaso
 void LocationHistories::end_launch(Findings& findings) {
   for (const auto& [location, history] : histories_) {
     if (history.conflicts.empty()) continue;
-    if (are_kept_ && history.is_complete && agree_all_orders(history.initial, history.accesses)) {
+    if (are_kept_ && history.is_complete && all_orders_agree(history.initial, history.accesses)) {
       findings.add(Rule::Exploration);
       continue;
     }

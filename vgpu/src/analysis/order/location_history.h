@@ -29,7 +29,7 @@ class LocationHistories {
   // Adds an access.  state: of the location before it, used if it is the first one; now: its thread.  An unknown operation, or too
   // many accesses of the location, make its history useless.  The compare-and-swap of an update loop (is_loop) is its update, if it
   // succeeds.
-  void add(LocationNumber location, const LocationState& state, HistoryAccess access, const Accessor& now, bool is_loop);
+  void add(LocationNumber location, const LocationState& state, RecordedAccess access, const Accessor& now, bool is_loop);
   // Keeps a conflict at a location until the launch ends.  Returns false if its history is not kept.
   bool keep_conflict(LocationNumber location, const char* reason, uint32_t line, uint32_t other_line);
   // Explores the locations that have conflicts, and adds the conflicts of those whose orders do not agree.
@@ -40,7 +40,7 @@ class LocationHistories {
   static constexpr size_t kMaxAccessesOfLaunch = 8192;
   struct History {
     LocationState initial, current;
-    std::vector<HistoryAccess> accesses;
+    std::vector<RecordedAccess> accesses;
     bool is_complete = true;
     std::map<std::tuple<const char*, uint32_t, uint32_t>, uint64_t> conflicts;  // to the number of times
   };

@@ -11,9 +11,10 @@
 
 namespace vgpu {
 
-// Same: reads, and writes of the current value.  Written: writes of one value that is not the current one.  Commuting: updates
-// of one family.  Alone: one access that no other may join, such as an atomic whose old value is used.
-enum class PhaseKind : uint8_t { Same, Written, Commuting, Alone };
+// Which accesses may form a phase.  UnchangedValue: reads, and writes of the value that is there.  WritesOfOneValue: writes of one
+// value over another.  CommutingUpdates: updates of one family.  SingleAccess: one access that no other may join, such as an atomic
+// whose old value is used.
+enum class PhaseKind : uint8_t { UnchangedValue, WritesOfOneValue, CommutingUpdates, SingleAccess };
 
 // Updates that commute with each other: the same operation, type, width, and word of an 8-byte value.
 struct UpdateFamily {
@@ -27,7 +28,7 @@ struct UpdateFamily {
 
 // One lane's access to one location.
 struct LaneAccess {
-  PhaseKind kind = PhaseKind::Same;
+  PhaseKind kind = PhaseKind::UnchangedValue;
   bool reads = false;  // and the program uses the value
   bool strong = false;  // atomic, volatile or ordered
   bool silent = false;  // does not change the value, which is initialized
@@ -40,8 +41,8 @@ struct LaneAccess {
 };
 
 struct Phase {
-  Accessors now, before;
-  PhaseKind kind = PhaseKind::Same;
+  AccessorSummary current, previous;  // the accessors of this phase, and of the one before it
+  PhaseKind kind = PhaseKind::UnchangedValue;
   bool strong = false;
   bool in_order = true;  // whether each access is after the previous ones in every schedule
   UpdateFamily family = {};
@@ -49,16 +50,17 @@ struct Phase {
   uint64_t operand = 0;
   ExactSum sum = {};
   StreamOrder::Operation written_by = 0;  // the last operation that changed the value
-  uint32_t silent_words = 0;  // of a line's row of kind Written: the words that its store left unchanged, of kind Same
+  // Of a line's row of kind WritesOfOneValue: the words that its store left unchanged, which are of kind UnchangedValue.
+  uint32_t silent_words = 0;
 };
 
-enum class Rule : uint8_t { SameValue, OneValue, Commuting, ExactSum, UpdateLoop, Exploration };
-enum class Reason : uint8_t;
+enum class Rule : uint8_t { UnchangedValue, WritesOfOneValue, CommutingUpdates, ExactSum, UpdateLoop, Exploration };
+enum class UnprovedReason : uint8_t;
 
 class PhaseObserver {
  public:
   virtual ~PhaseObserver() = default;
-  virtual void on_unproved(Reason reason, uint32_t line, uint32_t other_line) = 0;
+  virtual void on_unproved(UnprovedReason reason, uint32_t line, uint32_t other_line) = 0;
   virtual void on_rule(Rule rule) = 0;
 };
 

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "rules/commuting.h"
+#include "rules/commuting_updates.h"
 #include "rules/silent_atomic.h"
 
 namespace vgpu {
@@ -49,8 +49,8 @@ bool is_typed(AtomicOperation operation, ValueType type) {
 // Whether each lane updates a whole word by an operand that needs no comparison with the values of others.
 bool is_word_update(const MemoryAccess& t, const LaneAccess& access) {
   const bool is_bounded_counter = t.operation == AtomicOperation::Increment || t.operation == AtomicOperation::Decrement;
-  return t.kind == AccessKind::Atomic && access.kind == PhaseKind::Commuting && t.bytes == kWordBytes && t.values.count == 1 &&
-         !t.expected.count && !is_bounded_counter;
+  return t.kind == AccessKind::Atomic && access.kind == PhaseKind::CommutingUpdates && t.bytes == kWordBytes &&
+         t.values.count == 1 && !t.expected.count && !is_bounded_counter;
 }
 
 bool are_words_equal(const uint8_t* first, const uint8_t* second) {
@@ -103,7 +103,7 @@ void OrderProver::begin_operation(StreamOrder::Operation operation) {
   // If all operations are before the current one, their accesses do not matter any more.
   if ((full_ || shadow_.used() > shadow_.capacity() / 2) && stream_order_.are_all_before_current())
     shadow_.clear(), full_ = false;
-  if (full_) on_unproved(Reason::Capacity, 0, 0);
+  if (full_) on_unproved(UnprovedReason::CheckMemoryFull, 0, 0);
 }
 
 void OrderProver::on_launch_begin(const Launch& launch) {
@@ -115,9 +115,9 @@ void OrderProver::on_launch_begin(const Launch& launch) {
   histories_.begin_launch(threads <= kMaxExploredThreads && stream_order_.are_all_before_current());
 }
 
-void OrderProver::on_unproved(Reason reason, uint32_t line, uint32_t other_line) {
-  const bool is_conflict =
-      reason == Reason::Race || reason == Reason::MemoryOrder || reason == Reason::OldValue || reason == Reason::Rounding;
+void OrderProver::on_unproved(UnprovedReason reason, uint32_t line, uint32_t other_line) {
+  const bool is_conflict = reason == UnprovedReason::Race || reason == UnprovedReason::MemoryOrder ||
+                           reason == UnprovedReason::OldValue || reason == UnprovedReason::Rounding;
   bool is_kept = is_conflict && histories_.are_kept();
   const uint64_t first = current_address_ / kLocationBytes, last = (current_address_ + current_bytes_ - 1) / kLocationBytes;
   for (uint64_t number = first; is_kept && number <= last; number++)
@@ -132,7 +132,7 @@ void OrderProver::on_function_entry(const WarpContext& warp, const DecodedFuncti
 
 void OrderProver::enter_function(const DecodedFunction& function) {
   if (!entered_.insert(&function).second) return;
-  if (!function.is_provable) on_unproved(Reason::InstructionSet, 0, 0);
+  if (!function.is_provable) on_unproved(UnprovedReason::InstructionSet, 0, 0);
   for (const Instruction& i : function.code)
     if (i.schedule_source != ScheduleSource::None && i.schedule_source != ScheduleSource::StaleRead && !i.result_unused)
       on_schedule_source(i, i.schedule_source);
@@ -155,7 +155,8 @@ void OrderProver::on_instruction(const WarpContext& warp, const Instruction& i, 
 
 void OrderProver::report_unspecified(const UnspecifiedValues::Origin& origin, uint32_t line) {
   const bool is_load = origin.kind == UnspecifiedValues::Origin::Load;
-  findings_.add(is_load ? reason_name(Reason::Uninitialized) : source_name(ScheduleSource::InactiveLane), origin.line, line);
+  findings_.add(is_load ? reason_name(UnprovedReason::Uninitialized) : source_name(ScheduleSource::InactiveLane), origin.line,
+                line);
 }
 
 // A barrier of only some of the block's threads orders nothing, since the schedule may decide which threads these are.
@@ -194,7 +195,7 @@ bool OrderProver::find_global(uint8_t* pointer, ShadowLocation& location) {
   location.offset = address % kLineBytes;
   location.written = recent_.written + (address - recent_.begin);
   location.space = 0, location.address = address;
-  if (!location.line) full_ = true, on_unproved(Reason::Capacity, 0, 0);
+  if (!location.line) full_ = true, on_unproved(UnprovedReason::CheckMemoryFull, 0, 0);
   return location.line != nullptr;
 }
 
@@ -213,18 +214,18 @@ LaneAccess OrderProver::describe(const Instruction& i, const MemoryAccess& t) co
   access.reads = t.kind != AccessKind::Write && !(t.kind == AccessKind::Read && i.result_unused);
   access.non_coherent = i.schedule_source == ScheduleSource::StaleRead;
   if (t.kind == AccessKind::Read) return access;
-  access.kind = t.values.count ? PhaseKind::Written : PhaseKind::Alone;
+  access.kind = t.values.count ? PhaseKind::WritesOfOneValue : PhaseKind::SingleAccess;
   if (t.kind == AccessKind::Write) return access;
   const bool updates = i.update != AtomicOperation::None && t.operation == AtomicOperation::CompareAndSwap;
   const AtomicOperation operation = updates ? i.update : t.operation;
   const ValueType type = updates ? i.update_type : t.type;
   const bool uses_old_value = t.returns_old && !i.result_unused;
   access.family = {operation, is_typed(operation, type) ? type : ValueType::Unsigned, static_cast<uint8_t>(t.bytes), 0};
-  access.kind = PhaseKind::Commuting;
+  access.kind = PhaseKind::CommutingUpdates;
   if (uses_old_value || operation == AtomicOperation::None || operation == AtomicOperation::CompareAndSwap ||
       type == ValueType::Half || !t.values.count)
-    access.kind = PhaseKind::Alone;
-  else if (operation == AtomicOperation::Exchange) access.kind = PhaseKind::Written, access.reads = false;
+    access.kind = PhaseKind::SingleAccess;
+  else if (operation == AtomicOperation::Exchange) access.kind = PhaseKind::WritesOfOneValue, access.reads = false;
   return access;
 }
 
@@ -243,7 +244,7 @@ void OrderProver::access_own_memory(const WarpContext& warp, BlockClock& block, 
                                     uint32_t lane) {
   if (t.kind == AccessKind::Read && i.result_unused) return;
   if (!block.unspecified[warp.warp].access_own_memory(*kernel_, warp, i, t, lane))
-    on_unproved(Reason::Uninitialized, i.line, 0);
+    on_unproved(UnprovedReason::Uninitialized, i.line, 0);
 }
 
 void OrderProver::observe(const WarpContext& warp, BlockClock& block, const Instruction& i, const MemoryAccess& t) {
@@ -271,9 +272,9 @@ void OrderProver::keep_history(const WarpContext& warp, BlockClock& block, const
   const bool is_loop = is_update_loop(i, t);
   const WarpClock* clock = block.warps[warp.warp].get();
   const UnspecifiedValues& unspecified = block.unspecified[warp.warp];
-  HistoryAccess access;
+  RecordedAccess access;
   access.strong = t.is_strong();
-  access.uses_value = t.kind == AccessKind::Read || (t.kind == AccessKind::Atomic && t.returns_old && !i.result_unused);
+  access.value_is_used = t.kind == AccessKind::Read || (t.kind == AccessKind::Atomic && t.returns_old && !i.result_unused);
   const bool is_known = t.kind == AccessKind::Read || (t.values.count && (t.kind == AccessKind::Write || t.bytes <= 8));
   if (is_known) access.operation = is_loop ? i.update : t.operation, access.type = is_loop ? i.update_type : t.type;
   const uint32_t part = std::min(t.kind == AccessKind::Write && t.values.count ? t.bytes / t.values.count : t.bytes, 8u);
@@ -295,7 +296,7 @@ void OrderProver::keep_history(const WarpContext& warp, BlockClock& block, const
   }
 }
 
-void OrderProver::keep_access(const WarpContext& warp, BlockClock& block, uint8_t* address, HistoryAccess access,
+void OrderProver::keep_access(const WarpContext& warp, BlockClock& block, uint8_t* address, RecordedAccess access,
                               const Accessor& now, bool is_loop) {
   ShadowLocation location;
   if (!find(warp, block, address, location)) return;
@@ -338,7 +339,7 @@ void OrderProver::access_lane(const WarpContext& warp, BlockClock& block, const 
   uint8_t value[16], earlier_value[16];
   const uint8_t* current = address;
   if (t.kind != AccessKind::Read && t.values.count) gather(t.values, lane, t.bytes, value);
-  if (access.kind == PhaseKind::Written) {
+  if (access.kind == PhaseKind::WritesOfOneValue) {
     const int earlier_lane = earlier_writer(t, turn);
     if (earlier_lane >= 0)
       gather(t.values, static_cast<uint32_t>(earlier_lane), t.bytes, earlier_value), current = earlier_value;
@@ -353,11 +354,11 @@ void OrderProver::access_lane(const WarpContext& warp, BlockClock& block, const 
     const bool initialized = all_written(location.written, t.bytes);
     const bool is_update = is_update_loop(i, t);
     if (is_update && old != expected) return;  // a failed compare-and-swap
-    access.silent =
-        initialized && access.kind != PhaseKind::Written && is_silent(t.operation, t.type, t.bytes, old, operand, expected);
+    access.silent = initialized && access.kind != PhaseKind::WritesOfOneValue &&
+                    is_silent(t.operation, t.type, t.bytes, old, operand, expected);
     if (is_update) {
       gather(update_operand(warp, i, t), lane, t.bytes, value);
-      if (access.kind == PhaseKind::Commuting) on_rule(Rule::UpdateLoop);
+      if (access.kind == PhaseKind::CommutingUpdates) on_rule(Rule::UpdateLoop);
     }
     const bool is_bounded_counter = t.operation == AtomicOperation::Increment || t.operation == AtomicOperation::Decrement;
     if (is_bounded_counter || is_float_sum(access.family)) access.operand = value_at(value, t.bytes);
@@ -389,7 +390,7 @@ bool OrderProver::follow_unwritten(const WarpContext& warp, const Instruction& i
 // as not written.
 void OrderProver::store_unspecified(const ShadowLocation& location, const Accessor& now, LaneAccess access, uint32_t parts,
                                     const uint8_t* current, uint32_t bytes) {
-  access.kind = PhaseKind::Alone;
+  access.kind = PhaseKind::SingleAccess;
   access_element(location, now, access, current, bytes, nullptr);
   for (uint32_t part = 0; part * kWordBytes < bytes; part++)
     if (parts >> part & 1) set_unwritten(location.written + part * kWordBytes, std::min(kWordBytes, bytes - part * kWordBytes));
@@ -400,18 +401,18 @@ void OrderProver::access_element(const ShadowLocation& location, const Accessor&
                                  uint32_t bytes, const uint8_t* value) {
   set_current(location, bytes);
   const bool initialized = all_written(location.written, bytes);
-  if (access.reads && !initialized && !access.unwritten_is_followed) on_unproved(Reason::Uninitialized, access.line, 0);
-  const bool is_sum = access.kind == PhaseKind::Commuting && is_float_sum(access.family);
+  if (access.reads && !initialized && !access.unwritten_is_followed) on_unproved(UnprovedReason::Uninitialized, access.line, 0);
+  const bool is_sum = access.kind == PhaseKind::CommutingUpdates && is_float_sum(access.family);
   for (uint32_t offset = 0; offset < bytes;) {
     const uint32_t word_bytes = std::min(kWordBytes - (location.offset + offset) % kWordBytes, bytes - offset);
-    if (access.kind == PhaseKind::Written)
+    if (access.kind == PhaseKind::WritesOfOneValue)
       access.silent = initialized && !std::memcmp(current + offset, value + offset, word_bytes);
     access.family.offset = static_cast<uint8_t>(offset);
     if (is_sum && offset) access.operand = 0;  // of a double the operand is kept with the first word
     access_word(location, location.offset + offset, word_bytes, now, access, current);
     offset += word_bytes;
   }
-  if (access.kind != PhaseKind::Same) set_written(location.written, bytes);
+  if (access.kind != PhaseKind::UnchangedValue) set_written(location.written, bytes);
 }
 
 void OrderProver::access_word(const ShadowLocation& location, uint32_t offset, uint32_t bytes, const Accessor& now,
@@ -421,8 +422,8 @@ void OrderProver::access_word(const ShadowLocation& location, uint32_t offset, u
   if (word && word->bytes && bytes == kWordBytes) shadow_.restore_word(*word, now, order_);
   if (word && !word->bytes && bytes == kWordBytes) return phases_.access(word->whole, now, access, start);
   Phase* parts = word ? shadow_.bytes(*word) : nullptr;
-  if (!parts) return full_ = true, on_unproved(Reason::Capacity, access.line, 0);
-  if (access.kind == PhaseKind::Commuting) access.kind = PhaseKind::Alone;
+  if (!parts) return full_ = true, on_unproved(UnprovedReason::CheckMemoryFull, access.line, 0);
+  if (access.kind == PhaseKind::CommutingUpdates) access.kind = PhaseKind::SingleAccess;
   for (uint32_t k = 0; k < bytes; k++) phases_.access(parts[offset % kWordBytes + k], now, access, start);
 }
 
@@ -440,11 +441,11 @@ bool OrderProver::access_lines(const WarpContext& warp, BlockClock& block, const
                                                         : reinterpret_cast<uint64_t>(first_address);
   if (begin % kLineBytes) return false;
   const uint32_t lines = t.bytes / kWordBytes, shift = static_cast<uint32_t>(__builtin_ctz(lines));
-  if (access.kind != PhaseKind::Written && access.kind != PhaseKind::Same) return false;
+  if (access.kind != PhaseKind::WritesOfOneValue && access.kind != PhaseKind::UnchangedValue) return false;
   uint8_t gathered[16 * kWarpSize];
   const bool is_row = t.values.count == 1 && t.values.stride == t.bytes;  // of registers, in the layout of memory
   const uint8_t* const value = is_row ? t.values.parts[0] : gathered;
-  if (access.kind == PhaseKind::Written && !is_row)
+  if (access.kind == PhaseKind::WritesOfOneValue && !is_row)
     for (uint32_t l = 0; l < kWarpSize; l++) gather(t.values, l, t.bytes, gathered + l * t.bytes);
   for (uint32_t k = 0; k < lines; k++) {
     ShadowLocation location;
@@ -494,8 +495,9 @@ bool OrderProver::access_line(const ShadowLocation& location, const Accessor& no
   const WrittenLine written = written_of_line(location.written);
   const bool initialized = written == WrittenLine::All;
   if (written == WrittenLine::Some || (!initialized && access.reads)) return false;
-  if (line.row.silent_words && !order_.is_before(line.row.now, now)) return false;
-  const uint32_t equal_words = access.kind == PhaseKind::Written && initialized ? count_equal_words(address, value) : 0;
+  if (line.row.silent_words && !order_.is_before(line.row.current, now)) return false;
+  const uint32_t equal_words =
+      access.kind == PhaseKind::WritesOfOneValue && initialized ? count_equal_words(address, value) : 0;
   access.silent = equal_words == kWordsPerLine;
   const bool is_partly_silent = equal_words && !access.silent;
   // The words begin phases of different kinds, unless some can join the current one.
@@ -503,13 +505,13 @@ bool OrderProver::access_line(const ShadowLocation& location, const Accessor& no
   set_current(location, kLineBytes);
   phases_.access(line.row, now, access, address);
   if (is_partly_silent) line.row.silent_words = equal_words_mask(address, value);
-  if (access.kind != PhaseKind::Same) set_written(location.written, kLineBytes);
+  if (access.kind != PhaseKind::UnchangedValue) set_written(location.written, kLineBytes);
   return true;
 }
 
 void OrderProver::on_launch_end(const Launch& launch, const LaunchResult& result) {
   histories_.end_launch(findings_);
-  if (result.fault != KernelFault::None) on_unproved(Reason::Fault, 0, 0);
+  if (result.fault != KernelFault::None) on_unproved(UnprovedReason::Fault, 0, 0);
   verdict_ = findings_.json();
   if (!report_) findings_.print(launch.program->name.c_str(), launch.program->position);
   findings_.clear();

@@ -1,5 +1,5 @@
 // VGPU_CHECK=order: proves from one observed launch that every schedule leaves the same bytes in memory, for this input.  phase.h
-// has the method, rules/ what it accepts, and reason.h what ends a proof.
+// has the method, rules/ what it accepts, and unproved_reason.h what ends a proof.
 #pragma once
 #include <set>
 #include <string>
@@ -12,8 +12,8 @@
 #include "findings.h"
 #include "location_history.h"
 #include "phase.h"
-#include "reason.h"
 #include "shadow.h"
+#include "unproved_reason.h"
 
 namespace vgpu {
 
@@ -53,7 +53,7 @@ class OrderProver : public Observer, public PhaseObserver, public LaunchVerdicts
   std::string verdict() const override { return verdict_; }
 
  private:
-  void on_unproved(Reason reason, uint32_t line, uint32_t other_line) override;
+  void on_unproved(UnprovedReason reason, uint32_t line, uint32_t other_line) override;
   void on_rule(Rule rule) override { findings_.add(rule); }
 
   struct Range {
@@ -85,7 +85,7 @@ class OrderProver : public Observer, public PhaseObserver, public LaunchVerdicts
   bool find_global(uint8_t* pointer, ShadowLocation& location);
   void observe(const WarpContext& warp, BlockClock& block, const Instruction& i, const MemoryAccess& t);
   void keep_history(const WarpContext& warp, BlockClock& block, const Instruction& i, const MemoryAccess& t, Accessor now);
-  void keep_access(const WarpContext& warp, BlockClock& block, uint8_t* address, HistoryAccess access, const Accessor& now,
+  void keep_access(const WarpContext& warp, BlockClock& block, uint8_t* address, RecordedAccess access, const Accessor& now,
                    bool is_loop);
   void set_current(const ShadowLocation& location, uint32_t bytes);
   void step_in_lockstep(const WarpContext& warp);

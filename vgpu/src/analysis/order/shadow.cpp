@@ -12,20 +12,20 @@ namespace vgpu {
 namespace {
 
 // Whether `accessors`, which may stand for a row of words, still do so once `now` has accessed the row.
-bool keeps_pattern(const Accessors& accessors, const Accessor& now) {
+bool keeps_pattern(const AccessorSummary& accessors, const Accessor& now) {
   return !accessors.is_of(now) || accessors.pattern == now.pattern || accessors.clock < now.everyone;
 }
 
 // Reduces a row's accessors to those of one of its words.
-void move_to_word(Accessors& accessors, uint32_t word) {
+void move_to_word(AccessorSummary& accessors, uint32_t word) {
   if (accessors.lanes) accessors.lanes = 1u << row_lane(accessors.pattern, word);
   accessors.pattern = 0;
 }
 
 // Returns a phase that no access can join, and that is before an access if all these accessors are.
-Phase completed_phase(const Accessors& accessors, uint32_t line) {
+Phase completed_phase(const AccessorSummary& accessors, uint32_t line) {
   Phase phase;
-  phase.now = accessors, phase.kind = PhaseKind::Alone, phase.line = line;
+  phase.current = accessors, phase.kind = PhaseKind::SingleAccess, phase.line = line;
   return phase;
 }
 
@@ -91,8 +91,8 @@ ShadowWord* ShadowMemory::words(ShadowLine& line) {
   line.words = std::make_unique<ShadowWord[]>(kWordsPerLine);
   for (uint32_t k = 0; k < kWordsPerLine; k++) {
     Phase& phase = line.words[k].whole = line.row;
-    move_to_word(phase.now, k), move_to_word(phase.before, k);
-    if (line.row.silent_words >> k & 1) phase.kind = PhaseKind::Same;
+    move_to_word(phase.current, k), move_to_word(phase.previous, k);
+    if (line.row.silent_words >> k & 1) phase.kind = PhaseKind::UnchangedValue;
     phase.silent_words = 0;
   }
   return line.words.get();
@@ -107,14 +107,14 @@ Phase* ShadowMemory::bytes(ShadowWord& word) {
 }
 
 bool ShadowMemory::keeps_row(const ShadowLine& line, const Accessor& now) {
-  return !line.words && keeps_pattern(line.row.now, now) && keeps_pattern(line.row.before, now);
+  return !line.words && keeps_pattern(line.row.current, now) && keeps_pattern(line.row.previous, now);
 }
 
 bool ShadowMemory::restore_word(ShadowWord& word, const Accessor& now, HappensBefore& order) {
-  Accessors accessors;
+  AccessorSummary accessors;
   for (uint32_t k = 0; k < kWordBytes; k++) {
-    if (!order.is_before(word.bytes[k].now, now)) return false;
-    accessors = order.unite(accessors, word.bytes[k].now);
+    if (!order.is_before(word.bytes[k].current, now)) return false;
+    accessors = order.unite(accessors, word.bytes[k].current);
   }
   const StreamOrder::Operation written_by_first = word.bytes[0].written_by;
   word.whole = completed_phase(accessors, word.bytes[0].line);
@@ -127,13 +127,13 @@ bool ShadowMemory::restore_word(ShadowWord& word, const Accessor& now, HappensBe
 
 // All accesses must be of earlier operations, of which lanes do not matter.
 bool ShadowMemory::restore_row(ShadowLine& line, const Accessor& now, HappensBefore& order) {
-  Accessors accessors;
+  AccessorSummary accessors;
   for (uint32_t k = 0; k < kWordsPerLine; k++) {
     const ShadowWord& word = line.words[k];
     if (word.bytes) return false;
-    if (word.whole.now.extent == Accessors::None) continue;
-    if (!order.is_earlier_operation(word.whole.now.operation, now)) return false;
-    accessors = order.unite(accessors, word.whole.now);
+    if (word.whole.current.extent == AccessorSummary::None) continue;
+    if (!order.is_earlier_operation(word.whole.current.operation, now)) return false;
+    accessors = order.unite(accessors, word.whole.current);
   }
   line.row = completed_phase(accessors, line.words[0].whole.line);
   line.words.reset();

@@ -3,7 +3,7 @@
 #include <cstring>
 
 #include "prover.h"
-#include "reason.h"
+#include "unproved_reason.h"
 
 namespace vgpu {
 
@@ -14,7 +14,7 @@ void OrderProver::transfer_side(uint64_t side, const Transfer& transfer, const A
       std::memcpy(fill + k, &transfer.value, transfer.value_bytes);
   const auto* source = reinterpret_cast<const uint8_t*>(transfer.from);
   LaneAccess access;
-  access.kind = writes ? PhaseKind::Written : PhaseKind::Same;
+  access.kind = writes ? PhaseKind::WritesOfOneValue : PhaseKind::UnchangedValue;
   // A copy in the device's memory copies the map of written bytes, too.
   const bool is_to_host = !writes && !memory_.written_map(memory_.find(transfer.to));
   for (uint64_t offset = 0; offset < transfer.bytes;) {
@@ -24,7 +24,7 @@ void OrderProver::transfer_side(uint64_t side, const Transfer& transfer, const A
     const auto bytes = static_cast<uint32_t>(std::min(in_line, transfer.bytes - offset));
     ShadowLocation location;
     if (!find_global(address, location)) return;
-    if (is_to_host && !all_written(location.written, bytes)) on_unproved(Reason::UninitializedCopy, 0, 0);
+    if (is_to_host && !all_written(location.written, bytes)) on_unproved(UnprovedReason::UninitializedCopy, 0, 0);
     Accessor line_accessor = now;
     line_accessor.pattern = kOneThread;
     if (bytes < kLineBytes || !access_line(location, line_accessor, access, address, value))

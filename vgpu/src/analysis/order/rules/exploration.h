@@ -26,25 +26,26 @@ struct LocationState {
   bool operator==(const LocationState& other) const { return value == other.value && written == other.written; }
 };
 
-struct HistoryAccess {
+// One access of the observed run to a location.
+struct RecordedAccess {
   uint8_t offset = 0, bytes = 0;
   AccessKind kind = AccessKind::Read;
-  bool uses_value = false;  // the program uses what it reads
+  bool value_is_used = false;  // the program uses what it reads
   bool strong = false;
   bool in_shared = false;
   AtomicOperation operation = AtomicOperation::None;
   ValueType type = ValueType::Unsigned;
   uint64_t operand = 0, expected = 0;  // of a write the value; expected: of a compare-and-swap
-  uint32_t before = 0;  // the accesses before it in every schedule: a bit for each
-  Accessors accessor;
+  uint32_t predecessors = 0;  // the accesses that precede it in every schedule: a bit for each
+  AccessorSummary accessor;
 
   uint64_t value_in(const LocationState& state) const;
   bool is_written_in(const LocationState& state) const;
   LocationState perform(const LocationState& state) const;
 };
 
-bool can_perform(const HistoryAccess& access);  // whether the operation is one of those that are known
+bool can_perform(const RecordedAccess& access);  // whether the operation is one of those that are known
 // Returns whether every order of the accesses, which are given in the order of the run, agrees with the run.
-bool agree_all_orders(const LocationState& initial, const std::vector<HistoryAccess>& accesses);
+bool all_orders_agree(const LocationState& initial, const std::vector<RecordedAccess>& accesses);
 
 }  // namespace vgpu

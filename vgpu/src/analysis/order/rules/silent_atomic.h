@@ -1,7 +1,7 @@
 // Silent atomics, which do not change the value: a maximum that is not greater, `and` with ones, a failed compare-and-swap.
 //
 // What it accepts: integer atomics and swaps whose result is the old value.  Why that is sound: such an atomic is a
-// read and a write of the same value, so rules/same_value.h holds for it.  Example: flags that are set by `atomicOr` again.
+// read and a write of the same value, so rules/unchanged_value.h holds for it.  Example: flags that are set by `atomicOr` again.
 #pragma once
 #include <cstdint>
 

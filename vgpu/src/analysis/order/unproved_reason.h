@@ -6,7 +6,7 @@
 
 namespace vgpu {
 
-enum class Reason : uint8_t {
+enum class UnprovedReason : uint8_t {
   Race,         // two unordered accesses, at least one of them a write
   MemoryOrder,  // atomic or ordered accesses that do not commute: flags, tickets, look-back
   OldValue,     // an atomic's old value is used, or the success of a compare-and-swap decides
@@ -14,13 +14,13 @@ enum class Reason : uint8_t {
   Uninitialized,
   UninitializedCopy,  // the host receives bytes that nothing has written
   StaleRead,
-  Source,     // a value that the schedule decides (ScheduleSource)
+  ScheduleDecidedValue,  // a value that the schedule decides (ScheduleSource)
   Fault,
-  Capacity,   // the check's own memory is full
+  CheckMemoryFull,       // the memory of the check itself is full
   InstructionSet,  // the code lacks the fields for analyses (DecodedFunction::is_provable)
 };
 
-const char* reason_name(Reason reason);
+const char* reason_name(UnprovedReason reason);
 const char* source_name(ScheduleSource source);
 
 }  // namespace vgpu

@@ -1,21 +1,21 @@
 // Names of the reasons that end a proof.
-#include "reason.h"
+#include "unproved_reason.h"
 
 namespace vgpu {
 
-const char* reason_name(Reason reason) {
+const char* reason_name(UnprovedReason reason) {
   switch (reason) {
-    case Reason::Race: return "race";
-    case Reason::MemoryOrder: return "memory_order";
-    case Reason::OldValue: return "old_value";
-    case Reason::Rounding: return "rounding";
-    case Reason::Uninitialized: return "uninitialized";
-    case Reason::UninitializedCopy: return "uninitialized_copy";
-    case Reason::StaleRead: return "stale_read";
-    case Reason::Fault: return "fault";
-    case Reason::Capacity: return "check_memory";
-    case Reason::InstructionSet: return "instruction_set";
-    case Reason::Source: break;
+    case UnprovedReason::Race: return "race";
+    case UnprovedReason::MemoryOrder: return "memory_order";
+    case UnprovedReason::OldValue: return "old_value";
+    case UnprovedReason::Rounding: return "rounding";
+    case UnprovedReason::Uninitialized: return "uninitialized";
+    case UnprovedReason::UninitializedCopy: return "uninitialized_copy";
+    case UnprovedReason::StaleRead: return "stale_read";
+    case UnprovedReason::Fault: return "fault";
+    case UnprovedReason::CheckMemoryFull: return "check_memory";
+    case UnprovedReason::InstructionSet: return "instruction_set";
+    case UnprovedReason::ScheduleDecidedValue: break;
   }
   return "source";
 }

@@ -1,4 +1,4 @@
-// Rule 2, the same value: reads, and writes of the current value.
+// Rule 2, unchanged value (`same_value` in reports): reads, and writes of the value that is there.
 //
 // What it accepts: any number of these, by any threads, including atomics that change nothing.  Why that is
 // sound: all of the phase before is over when they begin, so the value is the same in every schedule, and none of them changes
@@ -9,6 +9,8 @@
 
 namespace vgpu {
 
-inline bool joins_same_value(const LaneAccess& access) { return access.kind == PhaseKind::Same || access.silent; }
+inline bool joins_unchanged_value(const LaneAccess& access) {
+  return access.kind == PhaseKind::UnchangedValue || access.silent;
+}
 
 }  // namespace vgpu

@@ -14,8 +14,8 @@ inline bool is_float_sum(const UpdateFamily& family) {
   return family.operation == AtomicOperation::Add && real && !family.offset;
 }
 
-inline bool joins_commuting(const Phase& phase, const LaneAccess& access) {
-  if (access.kind != PhaseKind::Commuting || !(access.family == phase.family)) return false;
+inline bool joins_commuting_updates(const Phase& phase, const LaneAccess& access) {
+  if (access.kind != PhaseKind::CommutingUpdates || !(access.family == phase.family)) return false;
   return is_float_sum(access.family) || access.operand == phase.operand;
 }
 
