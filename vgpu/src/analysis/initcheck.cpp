@@ -1,4 +1,4 @@
-// Detects reads of uninitialized memory (VGPU_CHECK=initcheck).
+// Detects reads of uninitialized memory (VGPU_CHECK=initcheck), by bitmaps with a bit for each byte that was written.
 #include "initcheck.h"
 
 #include <cstdio>
@@ -24,7 +24,7 @@ UninitializedReads::SharedShadow& UninitializedReads::shared_shadow(const WarpCo
   return shadow;
 }
 
-// Returns the written bytes at this address.  Allocations do not change while a launch runs.
+// Returns the position of this address in its bitmap; null if it has none.  Allocations do not change while a launch runs.
 WrittenBytes UninitializedReads::written_map(const WarpContext& warp, const uint8_t* address, uint32_t bytes) {
   if (is_shared(warp, address)) return {shared_shadow(warp).written.data(), static_cast<uint64_t>(address - warp.shared)};
   if (to_address(address) < recent_.begin || to_address(address) + bytes > recent_.end) {

@@ -1,5 +1,7 @@
 // Matrix products of fragments in the registers of a warp's lanes, in the layouts of PTX's mma (m16n8 and m8n8).
 #pragma once
+#include <type_traits>
+
 #include "float.h"
 #include "tensor_core.h"
 
@@ -44,18 +46,21 @@ inline Accumulator accumulator(bool halves, uint32_t row, uint32_t column) {
   return {(row / 8 * 2 + column % 2) * kFragmentLanes + lane, 0, 0xffffffff};
 }
 
+// Multiplies floating-point fragments (m16n8).  E: the elements of A and B; Sum: of C and D, FloatSum or HalfSum (tensor_core.h).
+// core: how the architecture's tensor cores add products, of which a block is added at once.
 template <class E, class Sum>
 void multiply_fragments(const TensorCore& core, uint32_t depth, const uint32_t* a, const uint32_t* b, const uint32_t* c,
                         uint32_t* d) {
-  uint32_t columns[kFragmentColumns][kMaxDepth], line[kMaxDepth];
+  uint32_t columns[kFragmentColumns][kMaxDepth], row_elements[kMaxDepth];
   for (uint32_t column = 0; column < kFragmentColumns; column++)
     for (uint32_t k = 0; k < depth; k++) columns[column][k] = element<E>(b, column, k, 1);
   for (uint32_t row = 0; row < kFragmentRows; row++) {
-    for (uint32_t k = 0; k < depth; k++) line[k] = element<E>(a, row, k, 2);
+    for (uint32_t k = 0; k < depth; k++) row_elements[k] = element<E>(a, row, k, 2);
     for (uint32_t column = 0; column < kFragmentColumns; column++) {
-      const Accumulator position = accumulator(Sum::kFraction == HalfSum::kFraction, row, column);
+      const Accumulator position = accumulator(std::is_same_v<Sum, HalfSum>, row, column);
       const uint32_t addend = c[position.word] >> position.shift & position.mask;
-      const uint32_t result = add_products<E, Sum>(core, line, columns[column], depth, 4 / E::kCount, addend);
+      constexpr uint32_t kElementBytes = 4 / E::kCount;
+      const uint32_t result = add_products<E, Sum>(core, row_elements, columns[column], depth, kElementBytes, addend);
       d[position.word] = (d[position.word] & ~(position.mask << position.shift)) | result << position.shift;
     }
   }

@@ -1,4 +1,4 @@
-// An access of a warp to memory that other threads can access, as observers receive it.
+// An access of a warp to memory that other threads can access, as the analyses of a launch (core/observer.h) receive it.
 #pragma once
 #include <cstdint>
 
@@ -30,7 +30,7 @@ struct RegisterValues {
   uint8_t stride = 0;  // bytes of one lane's register
 };
 
-// Observers receive it just before the access is performed.
+// Analyses receive it just before the access is performed.
 struct MemoryAccess {
   AccessKind kind;
   uint8_t order;  // bits of MemoryOrder

@@ -1,4 +1,4 @@
-// CPU fallbacks of cuDNN's pooling: each window's maximum (of equal ones the first), or its mean.
+// CPU fallbacks of cuDNN's pooling: each window's maximum (of equal ones the first), or its mean.  A tap: a position in a window.
 #include "dnn.h"
 
 using namespace vgpu;

@@ -25,6 +25,10 @@ enum Attribute : int {
   kTextureAlignment = 14,
   kSurfaceAlignment = 30,
   kTexturePitchAlignment = 51,
+  kLinearTextureWidth = 69,
+  kPitchedTextureWidth = 70,
+  kPitchedTextureHeight = 71,
+  kPitchedTexturePitch = 72,
   kBlocksOfMultiprocessor = 106,
   kSharedReserved = 111
 };

@@ -1,4 +1,4 @@
-// Calls of texture and surface objects.
+// The driver API's calls of texture and surface objects (cuTexObject*, cuSurfObject*).  Texels are an object's memory and layout.
 #include "textures.h"
 
 #include <algorithm>
@@ -53,7 +53,7 @@ CudaResult report_not_supported(const char* feature) { return note_unsupported(f
 bool is_valid_format(Format format, unsigned channels) {
   return bytes_of(format) && (channels == 1 || channels == 2 || channels == 4);
 }
-bool is_valid_size(size_t size, int limit) { return size && size <= static_cast<size_t>(attribute(limit)); }
+bool is_valid_size(size_t size, int limit_attribute) { return size && size <= static_cast<size_t>(attribute(limit_attribute)); }
 bool is_aligned(uint64_t address_or_pitch, int alignment_attribute) {
   return address_or_pitch % static_cast<uint64_t>(attribute(alignment_attribute)) == 0;
 }
@@ -69,13 +69,13 @@ CudaResult linear_texels(Texels& texels, const LinearResource& linear) {
   if (!is_valid_format(linear.format, linear.channels)) return kInvalidValue;
   texels.at = linear.at, texels.bytes = linear.bytes, texels.format = linear.format, texels.channels = linear.channels;
   texels.width = linear.bytes / texels.texel_bytes();
-  const bool is_valid =
-      linear.at && is_aligned(linear.at, kTextureAlignment) && is_valid_size(texels.width, 69) && is_allocated(texels);
+  const bool is_valid = linear.at && is_aligned(linear.at, kTextureAlignment) &&
+                        is_valid_size(texels.width, kLinearTextureWidth) && is_allocated(texels);
   return is_valid ? kSuccess : kInvalidValue;
 }
 CudaResult pitched_texels(Texels& texels, const PitchedResource& pitched) {
-  if (!is_valid_format(pitched.format, pitched.channels) || !is_valid_size(pitched.width, 70) ||
-      !is_valid_size(pitched.height, 71) || !is_valid_size(pitched.pitch, 72))
+  if (!is_valid_format(pitched.format, pitched.channels) || !is_valid_size(pitched.width, kPitchedTextureWidth) ||
+      !is_valid_size(pitched.height, kPitchedTextureHeight) || !is_valid_size(pitched.pitch, kPitchedTexturePitch))
     return kInvalidValue;
   texels.at = pitched.at, texels.format = pitched.format, texels.channels = pitched.channels;
   texels.width = pitched.width, texels.height = pitched.height, texels.pitch = pitched.pitch;
@@ -97,6 +97,7 @@ CudaResult resource_texels(Texels& texels, const ResourceDescriptor& descriptor)
   }
 }
 
+// Whether reads convert integers of 8 or 16 bits to floats in [0, 1] or [-1, 1].
 bool is_promoted(const Texels& texels, unsigned flags) {
   return !(flags & kReadAsInteger) && !is_float(texels.format) && bytes_of(texels.format) < 4;
 }
@@ -116,7 +117,8 @@ CudaResult apply_sampler(Texture& texture, const TextureDescriptor& descriptor) 
   if (texture.linear) return kInvalidValue;  // integers cannot be filtered
   const bool has_border_color =
       std::any_of(std::begin(descriptor.border), std::end(descriptor.border), [](float component) { return component != 0; });
-  const bool uses_border = std::find(descriptor.address, descriptor.address + 3, 3) != descriptor.address + 3;
+  const bool uses_border =
+      std::find(descriptor.address, descriptor.address + 3, static_cast<int>(AddressMode::Border)) != descriptor.address + 3;
   return has_border_color && uses_border ? report_not_supported("cuTexObjectCreate: integers with a border that is not 0")
                                          : kSuccess;
 }
@@ -153,7 +155,7 @@ API int cuTexObjectGetTextureDesc(TextureDescriptor* texture, uint64_t handle) {
 // Returns the maximum width in texels.
 API int cuDeviceGetTexture1DLinearMaxWidth(size_t* width, Format format, unsigned channels, int device) {
   if (device) return kInvalidDevice;
-  return is_valid_format(format, channels) ? write_output(width, attribute(69)) : kInvalidValue;
+  return is_valid_format(format, channels) ? write_output(width, attribute(kLinearTextureWidth)) : kInvalidValue;
 }
 API int cuTexObjectGetResourceViewDesc(void*, uint64_t) { return kInvalidValue; }  // resource views are not supported
 
