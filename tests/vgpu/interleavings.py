@@ -30,22 +30,22 @@ class Operand(NamedTuple):
 
 
 class Access(NamedTuple):
-    """A memory operation; an update is a `guess` (the load) followed by a `swap` (the compare-and-swap loop)."""
+    """A memory operation; an update by compare-and-swap is a `cas_load` followed by a `cas_loop`."""
 
-    what: str  # ld, st, guess, swap or an atomic
+    what: str  # ld, st, cas_load, cas_loop or an atomic
     type: str
     space: str  # global or shared
     offset: int
-    by_thread: bool  # threads of odd number take the element behind it
+    odd_threads_access_next: bool  # threads of odd number take the element behind it
     operand: Operand
-    desired: int  # cas
-    update: str  # swap
+    desired: int  # of a cas, the new value
+    update: str  # of a cas_loop, what it computes
     target: int | None  # register
     guard: tuple | None  # a register, and the number that it has to hold
 
     def at(self, thread):
         """Return the address that the thread accesses."""
-        return self.offset + (WIDTH[self.type] if self.by_thread and thread & 1 else 0)
+        return self.offset + (WIDTH[self.type] if self.odd_threads_access_next and thread & 1 else 0)
 
 
 class Barrier(NamedTuple):
@@ -142,7 +142,7 @@ class StateSearch:
         unwritten = (1 << len(memory)) - (1 << len(initial))
         return State((0,) * count, ((0,) * self.kernel.registers,) * count, memory, unwritten)
 
-    def endings(self):
+    def final_states(self):
         """Return a set of (global memory with None for unwritten bytes, the threads' kept registers)."""
         start = self.start()
         visited, pending, ends = {start}, [start], set()
@@ -154,7 +154,7 @@ class StateSearch:
                 if self.can_step(state, thread)
             ]
             if not successors:
-                ends.add(self.ending(state))
+                ends.add(self.final_state(state))
             for successor in successors:
                 if successor not in visited:
                     visited.add(successor)
@@ -173,7 +173,7 @@ class StateSearch:
             return True
         return all(state.positions[other] >= self.barrier_positions[other][step.number] for other in step.group)
 
-    def ending(self, state):
+    def final_state(self, state):
         """Return (global memory, kept registers) of a state in which all threads ended."""
         assert all(position == len(code) for position, code in zip(state.positions, self.kernel.code, strict=True)), (
             "a deadlock"
@@ -195,16 +195,16 @@ class StateSearch:
         if step.what == "st":
             return self.advance(self.store(state, address, step, self.operand_value(step, thread, registers)), thread)
         old = self.load(state, address, step)
-        if step.what == "swap":
+        if step.what == "cas_loop":
             return self.try_swap(state, thread, address, old)
-        if step.what not in ("ld", "guess"):
+        if step.what not in ("ld", "cas_load"):
             if old is None and step.what != "exch":
                 raise Undefined
             state = self.store(state, address, step, atomic(step, old, self.operand_value(step, thread, registers)))
         return self.advance(self.set_register(state, thread, step.target, old), thread)
 
     def try_swap(self, state, thread, address, old):
-        """Return the state after one iteration of a loop, which fails if the guess differs from memory."""
+        """Return the state after one iteration of a loop, which fails if the loaded value differs from memory."""
         step = self.kernel.code[thread][state.positions[thread]]
         registers = state.registers[thread]
         if old is None or registers[step.target] is None:
@@ -262,6 +262,6 @@ class StateSearch:
         return State(positions, state.registers, state.memory, state.unwritten)
 
 
-def endings(kernel, max_states):
+def final_states(kernel, max_states):
     """Return all results of the kernel; raise Undefined, or TooManyStates if there are more than the limit."""
-    return StateSearch(kernel, max_states).endings()
+    return StateSearch(kernel, max_states).final_states()

@@ -1,4 +1,6 @@
-"""A test of the proofs of VGPU_CHECK=order: python tests/vgpu/order_kernels.py COUNT [SEED [sass|card]]
+"""A test of VGPU_CHECK=order, which proves that no schedule changes what a kernel computes.
+
+    python tests/vgpu/order_kernels.py COUNT [SEED [sass|card]]
 
 The command visits all interleavings of small random kernels, and runs each kernel on the virtual GPU in several
 schedules.  It counts the kernels with one result (independent) and with several (differs), proved and not proved.
@@ -29,7 +31,7 @@ from interleavings import (
     TooManyStates,
     Undefined,
     as_bits,
-    endings,
+    final_states,
 )
 from virtual_device import HEAD, Device, build
 
@@ -75,12 +77,13 @@ class Draft:
                 self.add_barrier(number)
             self.add_segment()
         initial = bytes(rng.choice([0, 0, 0, 1, 2]) if k % 4 == 0 else 0 for k in range(rng.choice([8, 16, 16])))
+        # The registers that each thread stores at its end, for the comparison.
         kept = [k for k in range(len(self.widths)) if k not in self.private and rng.random() < 0.6]
         blocks = [thread // self.block for thread in self.threads]
         self.kernel = Kernel(self.code, self.threads, blocks, len(self.widths), kept, initial)
 
     def draw_habits(self):
-        """Draw what this kernel's accesses have in common."""
+        """Draw what this kernel's accesses have in common, such as their offsets, types and operations."""
         rng = self.rng
         self.offsets = rng.choice([[0], [0], [0, 4], [0, 4, 8, 12]])
         self.spaces = rng.choice([["global"], ["global"], ["global", "shared"], ["shared"]])
@@ -132,7 +135,7 @@ class Draft:
         return len(self.widths) - 1
 
     def accesses(self):
-        """Return one access, or the two of a compare-and-swap loop."""
+        """Return one access; for a compare-and-swap loop two: the load before it, and the loop."""
         rng = self.rng
         kind, type, space = (
             rng.choice(self.kinds),
@@ -144,23 +147,23 @@ class Draft:
             operation = rng.choice(self.atomics[type])
         elif kind == "loop":
             type = type if type in UPDATES else "u32"
-            operation, update = "swap", rng.choice(self.updates[type])
+            operation, update = "cas_loop", rng.choice(self.updates[type])
         else:
             type = "u8" if kind == "byte" else "u64" if WIDTH[type] == 8 else "u32"
             operation = rng.choice(["ld", "st", "st"]) if kind == "byte" else kind
         guard = (rng.choice(self.mine), rng.randrange(3)) if self.mine and rng.random() < 0.15 else None
         operand = self.operand(type)
-        if operation in ("ld", "swap") or (kind == "atomic" and rng.random() < self.uses_old):
+        if operation in ("ld", "cas_loop") or (kind == "atomic" and rng.random() < self.uses_old):
             target = self.new_register(type)
-            if operation != "swap" or rng.random() < self.uses_old:
+            if operation != "cas_loop" or rng.random() < self.uses_old:
                 self.mine.append(target)
             else:
                 self.private.add(target)
         location = self.draw_location(WIDTH[type])
         access = Access(operation, type, space, *location, operand, rng.randrange(3), update, target, guard)
-        if operation != "swap":
+        if operation != "cas_loop":
             return [access]
-        return [access._replace(what="guess", guard=None), access._replace(guard=None)]
+        return [access._replace(what="cas_load", guard=None), access._replace(guard=None)]
 
     def draw_location(self, width):
         """Return an offset, and whether threads of odd number access the next element."""
@@ -250,7 +253,7 @@ def access_text(access, widths):
     """Return the statements of one access."""
     element = WIDTH[access.type]
     text, address = "", f"[%{access.space}+{access.offset}]"
-    if access.by_thread:
+    if access.odd_threads_access_next:
         text, address = (
             f"and.b32 %a, %i, 1; mad.wide.u32 %d, %a, {element}, %{access.space};\n",
             f"[%d+{access.offset}]",
@@ -263,11 +266,11 @@ def access_text(access, widths):
     if access.guard:
         register, number = access.guard
         text, guard = text + f"setp.eq.u{8 * widths[register]} %p, %v{register}, {number};\n", "@%p "
-    if access.what in ("ld", "guess"):
+    if access.what in ("ld", "cas_load"):
         return text + f"{guard}ld.{access.space}.{bits_type if element > 1 else 'u8'} %v{access.target}, {address};\n"
     if access.what == "st":
         return text + f"{guard}st.{access.space}.{bits_type} {address}, {operand};\n"
-    if access.what == "swap":
+    if access.what == "cas_loop":
         return text + loop_text(access, address, bits_type, operand)
     type = bits_type if access.what in BITWISE else access.type
     name = f"{access.space}.{access.what}.{type}"
@@ -429,7 +432,7 @@ def is_among(result, ends):
 def judge(runner, draft, tally):
     """Count the kernel; return a message on what is wrong with it, or None."""
     try:
-        ends = endings(draft.kernel, MAX_STATES)
+        ends = final_states(draft.kernel, MAX_STATES)
     except Undefined:
         ends = set()
     except TooManyStates:

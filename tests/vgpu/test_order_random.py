@@ -13,7 +13,7 @@ import order_kernels
 import order_lines
 import order_programs
 import pytest
-from interleavings import Access, Barrier, Kernel, Operand, Undefined, endings
+from interleavings import Access, Barrier, Kernel, Operand, Undefined, final_states
 from virtual_device import build
 
 
@@ -72,7 +72,7 @@ STORE = ADD._replace(what="st", operand=Operand("register", 0))
 def results(*code, initial=bytes(16)):
     """Return the first byte of global memory after every interleaving of threads of one block."""
     kernel = Kernel(list(code), list(range(len(code))), [0] * len(code), 1, [], initial)
-    return {memory[0] for memory, _ in endings(kernel, 1000)}
+    return {memory[0] for memory, _ in final_states(kernel, 1000)}
 
 
 def test_all_interleavings_are_visited():
@@ -85,10 +85,10 @@ def test_all_interleavings_are_visited():
 
 
 def test_a_loop_of_compare_and_swap_is_an_update():
-    guess = ADD._replace(what="guess", target=0)
-    loop = [guess, ADD._replace(what="swap", update="add", target=0)]
+    cas_load = ADD._replace(what="cas_load", target=0)
+    loop = [cas_load, ADD._replace(what="cas_loop", update="add", target=0)]
     assert results(loop, loop, [ADD]) == {3}
-    twice_loop = [guess, ADD._replace(what="swap", update="twice", target=0)]
+    twice_loop = [cas_load, ADD._replace(what="cas_loop", update="twice", target=0)]
     assert results(loop, twice_loop) == {2, 3}
 
 
