@@ -66,7 +66,7 @@ class Dataflow(Protocol[Register]):
         """Return the operands of the atomic (a CAS: compared, new) or store; None for values that threads may vary."""
 
     def memory(self, at: int) -> str:
-        """Return its access to shared or global memory: load, store, exchange, swap, count, other, or ""."""
+        """Return its access to shared or global memory: load, store, exchange, swap, count (inc, dec), other, or ""."""
 
     def blocks(self) -> ControlFlowGraph:
         """Return the function's basic blocks."""

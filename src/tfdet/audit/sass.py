@@ -53,7 +53,7 @@ def is_atomic(opcode: int, arch: int) -> bool:
 
 
 def kind(low: int, high: int, arch: int) -> str:
-    """Return the kind, one of `model.KINDS`, of the atomic instruction with these two 64-bit halves."""
+    """Return the kind, such as `float_add_f32_shared`, of the atomic instruction with these two 64-bit halves."""
     opcode = low & OPCODE
     if opcode in CAS:
         return "cas" + _space(opcode == _ATOMS_CAS)

@@ -1,0 +1,1 @@
+"""What all other packages use: errors, paths, files and folders, terminal output, untrusted input."""

@@ -1,4 +1,7 @@
-"""The implementation of `tfdet audit`; cli/audit.py parses its options."""
+"""The implementation of `tfdet audit`; cli/audit.py parses its options.
+
+An audit reads from a build's libraries, without running them, which GPU kernels depend on the order of threads.
+"""
 
 from __future__ import annotations
 

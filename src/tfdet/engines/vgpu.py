@@ -1,4 +1,7 @@
-"""The virtual GPU on this host: builds its libraries from vgpu/ once, and runs programs that use it."""
+"""The virtual GPU on this host: builds its libraries from vgpu/ once, and runs programs that use it.
+
+Its schedule is the order in which it executes blocks, warps and atomics.
+"""
 
 from __future__ import annotations
 
@@ -26,12 +29,12 @@ def library_folder(project: Project, *, portable: bool = False) -> Path:
 
     portable: build for the C libraries of other machines and containers.  RunFailedError if the build fails.
     """
-    if project.user_data and (folder := _installed_libraries()):
+    if project.is_installed and (folder := _installed_libraries()):
         return folder
     command = [sys.executable, str(project.vgpu / "build.py"), str(cache_dir() / "vgpu")]
     process = subprocess.run([*command, *["--portable"] * portable], stdout=subprocess.PIPE, text=True)
     if process.returncode == _NO_COMPILER:
-        advice = "pip install tfdet-vgpu" if project.user_data else "pip install ziglang"
+        advice = "pip install tfdet-vgpu" if project.is_installed else "pip install ziglang"
         raise RunFailedError("the virtual GPU cannot be built here", f"{advice}, or install g++ (see above).")
     if process.returncode:
         raise RunFailedError("the virtual GPU was not built", "See the compiler's messages above.")

@@ -1,5 +1,6 @@
-"""The plan of a fleet: divides the cells of environments into tasks of about the same duration.
+"""The plan of a fleet, a run of the suite on many machines: tasks of about the same duration.
 
+A task is a part of the cells of one environment, which is one pinned software stack, such as TensorFlow 2.0's.
 A cell is a source of nondeterminism under one solution; a solution is what makes the source deterministic. The control,
 `none`, is always run with it.
 """

@@ -1,5 +1,8 @@
 """The registry of devices, which knows the kind of each device, and what its records may be evidence of.
 
+A record is the result of one case on one device, with the versions of its software stack. A claim is what a document
+says of a source of nondeterminism. Evidence is measured on real hardware, or emulated by the virtual GPU.
+
 A device has three names.  Its model is the key in evidence and cells: `cpu`, `nvidia-h200`.  Its kind is the name of a
 file in matrix/devices: `cpu`, `nvidia`.  Its claim device is the name that claims use: `cpu` or `gpu`.
 

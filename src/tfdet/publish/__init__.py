@@ -1,0 +1,1 @@
+"""Tables, documents and terminal output, generated from verdicts."""

@@ -209,9 +209,9 @@ def _by_arch(libraries: Iterable[StoredLibrary]) -> list[list[int]]:
 
 def _file_status(finding: AuditFinding) -> _FileStatus:
     """Return the kind of a finding or, if the op is not known to reach its kernels, that status."""
-    if finding.kind != "order-dependent" or finding.is_conclusive:
+    if finding.kind != "order-dependent" or finding.shows_order_dependence:
         return finding.kind
-    return "shipped" if finding.is_unchecked else "out of reach"
+    return "shipped" if finding.has_unknown_reach else "out of reach"
 
 
 def _support_text(capability: Capability) -> str:
@@ -229,7 +229,7 @@ def kernel_count_text(finding: AuditFinding | None) -> str:
     if finding is None:
         return ""
     if finding.kind == "order-dependent":
-        return f"{finding.names}{'' if finding.is_conclusive else '°' if finding.is_unchecked else '×'}"
+        return f"{finding.names}{'' if finding.shows_order_dependence else '°' if finding.has_unknown_reach else '×'}"
     return {
         "partial": f"({finding.names})",
         "unresolved": "?",

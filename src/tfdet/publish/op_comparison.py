@@ -74,6 +74,7 @@ class OpRow:
 
     @property
     def is_notable(self) -> bool:
+        """Whether a list of the framework names it, its kernels add floats atomically, or it differed or can raise."""
         return (
             self.is_documented
             or self.has_float_atomics

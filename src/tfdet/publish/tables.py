@@ -1,4 +1,8 @@
-"""The rows of the generated tables: claims by version range with marks for their evidence, and measured verdicts."""
+"""The rows of the generated tables: claims by version range with marks for their evidence, and measured verdicts.
+
+A claim is what a cited document says of a source of nondeterminism under a solution, which makes it deterministic; the
+solution NONE is none. An environment's line is who built it: `stock`, the framework's project, or `ngc`, NVIDIA.
+"""
 
 from __future__ import annotations
 
@@ -92,11 +96,11 @@ def _unclaimed(status: Status, environment: str, source: str, finding: AuditFind
     """Return the text on a source without a claim: measured, emulated, or found in the binaries."""
     if mark := _measured_mark(status, environment, source, NONE, _is(Verdict.NONDETERMINISTIC)):
         return f"order-dependent<sup>{mark}</sup>"
-    if finding.is_unchecked:
+    if finding.has_unknown_reach:
         return "order-dependent<sup>s</sup>"
     if not status.cell(CellKey(environment, GPU, source, NONE)).audited:
         return ""
-    return "order-dependent<sup>a</sup>" if finding.is_conclusive else "no such atomics<sup>a</sup>"
+    return "order-dependent<sup>a</sup>" if finding.shows_order_dependence else "no such atomics<sup>a</sup>"
 
 
 def _with_marks(solutions: list[str], backing: dict[str, str], between: str) -> str:
@@ -165,7 +169,7 @@ def _backing(status: Status, environment: str, source: str, solution: str, outco
     cell = status.cell(CellKey(environment, GPU, source, solution))
     if cell.audited:
         return "a"
-    return "s" if outcome == "no-solution" and cell.finding and cell.finding.is_unchecked else "d"
+    return "s" if outcome == "no-solution" and cell.finding and cell.finding.has_unknown_reach else "d"
 
 
 def version_ranges(chosen: list[Environment], among: list[Environment], frameworks: Mapping[str, Framework]) -> str:

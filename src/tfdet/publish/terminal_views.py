@@ -223,7 +223,7 @@ def _audited(status: Status, selection: Selection) -> FactTable | None:
             continue
         for key in selected:
             cell = status.cell(CellKey(key, GPU, source, NONE))
-            if cell.finding and (cell.audited or cell.finding.is_unchecked):
+            if cell.finding and (cell.audited or cell.finding.has_unknown_reach):
                 row = source, "a" if cell.audited else "s", cell.finding.text
                 builds_by_row.setdefault(row, []).append(environments[key])
     table = FactTable("source", "", "the binaries hold", "builds")
@@ -288,7 +288,7 @@ def _audit(status: Status, env: str, source: str) -> list[RenderableType]:
     finding = status.finding(env, source)
     if finding:
         parts.append(Text(f"  {finding.text}"))
-        if finding.is_conclusive:
+        if finding.shows_order_dependence:
             parts.append(Text(f"  reached: {finding.reach.why}"))
         table = FactTable("  kernel", "atomics", "order-dependent", "why", "read from")
         for row in _kernels(finding.rows):

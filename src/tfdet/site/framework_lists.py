@@ -1,6 +1,7 @@
 """The pages that compare a framework's own lists of its ops with measurements, for each environment, and their index.
 
 The lists are the framework's documentation, tags and gradient tests.  Contradictions are listed as disagreements.
+An op is notable if a list names it, if its kernels add floats atomically, or if it differed or can raise.
 """
 
 from __future__ import annotations
@@ -86,7 +87,10 @@ def _ran_counts(comparison: OpComparison) -> dict[str, int]:
 
 
 def _row(comparison: OpComparison, row: OpRow) -> dict[str, Any]:
-    """Return the row of an op.  measured: its marks on the CPU, one for each solution; marks: those of all columns."""
+    """Return the row of an op.  measured: its marks on the CPU, one for each solution; marks: those of all columns.
+
+    compiled: its marks under torch.compile; binary: the number of its order-dependent kernels in the build.
+    """
     measured = [mark for column, mark in zip(comparison.columns, row.measured, strict=True) if column.device == CPU]
     return {
         **_op_link(row),
@@ -106,6 +110,7 @@ def _list_entries(row: OpRow) -> dict[str, Any]:
 
 
 def disagreement_data(disagreement: Disagreement) -> dict[str, Any]:
+    """Return a disagreement.  read: what the framework's source code says about it; places: its lines."""
     places = [{"name": name, "address": address} for name, address in disagreement.places]
     return {"text": disagreement.text, "read": disagreement.read, "places": places}
 

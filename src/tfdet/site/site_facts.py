@@ -183,7 +183,7 @@ def css_class(cell: StatusCell) -> str:
     """Return the CSS class of a cell."""
     audit_kind = None
     if cell.audited and cell.finding and not cell.claimed_outcome:
-        audit_kind = "bad" if cell.finding.is_conclusive else "quiet"
+        audit_kind = "bad" if cell.finding.shows_order_dependence else "quiet"
     return wording.css_class(str(cell.inferred.verdict), cell.claimed_outcome, audit_kind)
 
 

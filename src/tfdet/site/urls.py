@@ -1,4 +1,4 @@
-"""The addresses of pages of cells, relative to the site's folder."""
+"""The addresses of pages of cells (one environment and source each), relative to the site's folder."""
 
 from __future__ import annotations
 

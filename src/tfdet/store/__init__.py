@@ -1,0 +1,1 @@
+"""The files of records, audits and durations: reading, strict validation and adding."""

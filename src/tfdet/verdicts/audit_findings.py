@@ -53,12 +53,12 @@ class AuditFinding:
     reach: Reachability = UNCHECKED
 
     @property
-    def is_conclusive(self) -> bool:
+    def shows_order_dependence(self) -> bool:
         """Whether it shows that the op is order-dependent: such a kernel is present, and the op reaches it."""
         return self.kind == "order-dependent" and self.reach.how == "reached"
 
     @property
-    def is_unchecked(self) -> bool:
+    def has_unknown_reach(self) -> bool:
         """Whether order-dependent kernels are present, but it is unknown whether the op reaches them."""
         return self.kind == "order-dependent" and self.reach.how == "not established"
 

@@ -40,8 +40,8 @@ def _is_conflict(cell: StatusCell) -> bool:
     if cell.finding is None:
         return False
     if cell.inferred.verdict is Verdict.NONDETERMINISTIC:
-        return not (cell.finding.is_conclusive or cell.finding.is_unchecked)
-    return cell.inferred.verdict is Verdict.NOT_SHOWN and cell.finding.is_conclusive
+        return not (cell.finding.shows_order_dependence or cell.finding.has_unknown_reach)
+    return cell.inferred.verdict is Verdict.NOT_SHOWN and cell.finding.shows_order_dependence
 
 
 def _conflict(status: Status, cell: StatusCell) -> EmulationAuditConflict:

@@ -1,4 +1,7 @@
-"""Choose cells that other machines measured, to run them again here, and compare the verdicts (reproduction)."""
+"""Choose cells that other machines measured, to run them again here, and compare the verdicts (reproduction).
+
+A cell is one environment, device, source of nondeterminism and solution. Its control is the same without a solution.
+"""
 
 from __future__ import annotations
 
@@ -29,6 +32,7 @@ class ReproducedCell:
     def answer(self) -> Answer:
         """Agrees: the verdicts are equal and rest on at least one common case.
 
+        A verdict rests on the cases, the runnable forms of the source, that decide it.
         Undecided: this result neither confirms nor contradicts the recorded one, as when a control did not differ.
         """
         if self.reproduced.verdict is self.recorded.verdict:

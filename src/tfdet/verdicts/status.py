@@ -205,9 +205,9 @@ class Status:
         if finding is None or finding.kind in ("not shipped", "unresolved"):
             return False
         if key.solution != NONE:
-            return finding.is_conclusive and claimed_outcome == "no-solution"
+            return finding.shows_order_dependence and claimed_outcome == "no-solution"
         if finding.kind == "order-dependent":
-            return finding.is_conclusive and claimed_outcome in (None, "nondeterministic")
+            return finding.shows_order_dependence and claimed_outcome in (None, "nondeterministic")
         return finding.reach.how != "not reached" and claimed_outcome != "nondeterministic"
 
     @cached_property

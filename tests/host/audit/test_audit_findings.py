@@ -92,7 +92,7 @@ def test_a_source_whose_op_reaches_no_atomic_has_no_audited_cell(tables: AuditTa
     for version in UNREACHED[source]:
         cell = tables.status.cell(CellKey(f"tf{version}", "gpu", source, "none"))
         assert cell.finding is not None and cell.finding.reach.how == "not reached", version
-        assert not cell.audited and not cell.finding.is_conclusive
+        assert not cell.audited and not cell.finding.shows_order_dependence
 
 
 def test_an_op_without_a_gpu_kernel_is_reported(tables: AuditTables) -> None:
@@ -100,14 +100,14 @@ def test_an_op_without_a_gpu_kernel_is_reported(tables: AuditTables) -> None:
         finding = tables.status.finding(f"tf{version}", "segment-prod")
         assert finding is not None and finding.reach.how == "no GPU kernel", version
     finding = tables.status.finding("tf2.5", "segment-prod")
-    assert finding is not None and finding.is_conclusive
+    assert finding is not None and finding.shows_order_dependence
 
 
 def test_bincount_with_weights_is_reached_from_2_3_on(tables: AuditTables) -> None:
     assert [
         v
         for v in ("2.1", "2.2", "2.3", "2.21")
-        if (f := tables.status.finding(f"tf{v}", "bincount")) and f.is_conclusive
+        if (f := tables.status.finding(f"tf{v}", "bincount")) and f.shows_order_dependence
     ] == [
         "2.3",
         "2.21",
@@ -130,7 +130,7 @@ def test_nothing_is_audited_without_a_checked_note_and_a_registration(
             matches += 1
     assert matches > 400
     finding = tables.status.finding("tf1.13.1", "crop-and-resize-backprop")
-    assert finding is not None and finding.is_unchecked and "reach not established" in finding.text
+    assert finding is not None and finding.has_unknown_reach and "reach not established" in finding.text
 
 
 @pytest.mark.parametrize(
