@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:  # for type comments alone
     from typing import Iterable, Iterator  # noqa: F401
 
-# Reasons why nothing is proved, beside those that the virtual GPU reports (vgpu/src/analysis/order/unproved_reason.h): the
-# process launched no kernel; the report or the record was full and leaves something out; the runs differed although
+# Reasons why nothing is proved, beside those that the virtual GPU reports (vgpu/src/analysis/order/unproved_reason.h):
+# the process launched no kernel; the report or the record was full and leaves something out; the runs differed although
 # every launch is proved.
 NO_KERNEL, LEFT_OUT, RUNS_DIFFER = "no_kernel", "left_out", "runs_differ"
 

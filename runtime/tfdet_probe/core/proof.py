@@ -1,4 +1,8 @@
-"""The proof in a record: what one process did on the device, and by which rules no order of execution changes it."""
+"""The proof in a record: what one process did on the device, and by which rules no order of execution changes it.
+
+A rule accepts accesses to memory whose order does not matter. The list `host` names the copies, fills and calls of the
+host that end the proof, each with the reason.
+"""
 
 from typing import TYPE_CHECKING
 

@@ -1,5 +1,8 @@
 """The interface of a framework.  A new one is a folder here whose package has a class `Adapter`, a Framework.
 
+A case is one runnable form of a source of nondeterminism, in one mode, such as eager. A solution is what makes the
+source deterministic. A placement is the kind of device in the framework's names of devices: GPU of GPU:0.
+
 The host imports adapters, too, for their modes; so they import the framework itself inside their methods only.
 """
 

@@ -34,7 +34,8 @@ class Backend(object):
     name = label = ""
     packages = ()  # type: tuple
     uses_matrix = False  # whether advice.json covers its ops
-    zeroed = {}  # type: dict  # its functions that return uninitialized memory, and those that return zeros instead
+    # Its functions that return uninitialized memory, and those that return zeros instead.
+    uninitialized_allocators = {}  # type: dict
     # Statements that fix a program: they seed its global generator (with {} for the number), switch to deterministic
     # ops, use one thread.
     seed_lines = switch_lines = thread_lines = ()  # type: tuple
@@ -117,9 +118,10 @@ def packages():
     return tuple(package for name in entries() for package in find(name).packages)
 
 
-def zeroed_functions(others):
-    """Return Backend.zeroed of all frameworks, and others, such as NumPy's."""
-    return dict(others, **{name: zeros for entry in entries() for name, zeros in find(entry).zeroed.items()})
+def all_uninitialized_allocators(others):
+    """Return Backend.uninitialized_allocators of all frameworks, and others, such as NumPy's."""
+    return dict(others, **{name: zeros for entry in entries()
+                           for name, zeros in find(entry).uninitialized_allocators.items()})
 
 
 def labels():

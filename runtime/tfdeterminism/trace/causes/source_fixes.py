@@ -640,7 +640,7 @@ def _sets_as_dicts(code, others):
 
 
 def _zero_memory(code):
-    zeroed = backends.zeroed_functions(_NUMPY_ZEROED)
+    zeroed = backends.all_uninitialized_allocators(_NUMPY_ZEROED)
     edits = []
     for call in code.calls(zeroed):
         name = _name(call)

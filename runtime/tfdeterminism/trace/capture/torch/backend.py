@@ -7,11 +7,15 @@ from . import advice, op_traits
 
 
 class TorchBackend(Backend):
-    """PyTorch; backends.Backend says what each method does."""
+    """PyTorch; backends.Backend says what each method does.
+
+    The fixes that can be applied to a program are UDA, torch.use_deterministic_algorithms(), and SEED, a seed.
+    """
 
     name, label = "torch", "PyTorch"
     packages = ("torch", "torchvision")
-    zeroed = {"new_empty": "new_zeros", "Tensor": "zeros", "FloatTensor": "zeros"}
+    # Functions that return uninitialized memory, and those that return zeros instead.
+    uninitialized_allocators = {"new_empty": "new_zeros", "Tensor": "zeros", "FloatTensor": "zeros"}
     seed_lines = ("import torch", "torch.manual_seed({})")
     switch_lines = ("import torch", "torch.use_deterministic_algorithms(True)")
     thread_lines = ("import torch", "torch.set_num_threads(1)")
