@@ -21,9 +21,9 @@ CPU, GPU = "CPU:0", "GPU:0"
 
 
 def check(ops: list[str], device: str, placed: list[tuple[str, str]], replaced: bool = False) -> list[str]:
-    """Return what placement.check() reports of the devices of these ops."""
-    messages: list[str] = placement.check(ops, device, placed, frameworks.load_adapter("tensorflow").is_op, replaced)
-    return messages
+    """Return the devices on which placement.check() saw these ops; it raises if an op ran elsewhere."""
+    devices: list[str] = placement.check(ops, device, placed, frameworks.load_adapter("tensorflow").is_op, replaced)
+    return devices
 
 
 def test_a_replaced_op_need_not_be_placed() -> None:
@@ -57,15 +57,15 @@ def test_both_solutions_remove_the_race_of_crop_and_resize(
     checkout: Project, tf_python: Callable[[str], Path], tmp_path: Path, key: str
 ) -> None:
     tf_python(key)
-    cells = {("crop-and-resize-backprop", "ED"), ("bias-add-backprop", "TDP")}
-    messages = [
+    cells = {("crop-and-resize-backprop", "ED"), ("bias-add-backprop", "TDP")}  # ED: enable_determinism(), TDP: patch()
+    records = [
         record
         for source, solution in cells
         for record in records_of(
             checkout, key, tmp_path / f"{solution}.jsonl", "--source", source, "--solution", solution
         )
     ]
-    solved = [record for record in messages if record.solution != "none"]  # the control comes along
+    solved = [record for record in records if record.solution != "none"]  # the control comes along
     assert {(r.source, r.solution) for r in solved} == cells
     assert {(r.observation, r.differed) for r in solved} == {("equal", 0)}
     assert {tuple(r.ran_on) for r in solved} == {("CPU:0",)}

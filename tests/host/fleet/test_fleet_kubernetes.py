@@ -1,4 +1,4 @@
-"""Kubernetes manifests are valid by its schemas, contain every task once, and have commands that a shell parses."""
+"""Kubernetes manifests of a fleet, a run of the suite on many machines: valid, complete, and with commands that run."""
 
 from __future__ import annotations
 
@@ -65,6 +65,7 @@ def test_the_command_calls_the_probe_and_a_contradiction_is_no_failure(tmp_path:
     tasks, job = generated_manifests(solutions=["TDO"])[:2]
     (tmp_path / "1").write_text(tasks["data"]["1"])
     probe = tmp_path / "python"
+    # The probe exits with 1 if a result contradicts a claim, with 3 if a run failed.
     for code, exit_code in ((0, 0), (1, 0), (3, 1)):
         probe.write_text(f'#!/bin/sh\nprintf "%s\\n" "$TFDET_MACHINE" "$@"\nexit {code}\n')
         probe.chmod(0o755)

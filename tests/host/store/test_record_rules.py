@@ -39,18 +39,22 @@ VGPU = device_of("vgpu-sm70")
 TODAY = f"{datetime.now(UTC):%Y-%m-%d}T00:00:00Z"
 
 
-def card(**changes: Any) -> dict[str, Any]:
+def gpu_fields(**changes: Any) -> dict[str, Any]:
+    """Return the fields of a record of a GPU, with changes of its software stack."""
     stack = {"gpu": "NVIDIA H100", "driver": "550.54", "compute_capability": "9.0"}
     return {"device": H100, "ran_on": ["GPU:0"], "stack": {**STACK, **stack, **changes}}
 
 
-def emulated(**changes: Any) -> dict[str, Any]:
+def virtual_gpu_fields(**changes: Any) -> dict[str, Any]:
+    """Return the fields of a record of the virtual GPU, with changes of its details; None: without this detail."""
     details = {"reference": "serial", "schedules": ["reverse"], "sources": "0" * 12, **changes}
     given_details = {name: value for name, value in details.items() if value is not None}
     return {"device": {**VGPU, "details": given_details}, "ran_on": ["GPU:0"]}
 
 
-# (what, observation, what is changed in a record of it): the first part reaches a table, or contradicts what does.
+# Changes of a valid record that make it impossible: (what is wrong, observation, changed fields).  Those of IN_TABLES
+# would change a table, or contradict a field that does.  A case runs `repeats` times in each of `relaunches` processes,
+# and `distinct` counts different results.
 IN_TABLES: list[tuple[str, str, dict[str, Any]]] = [
     ("many results, and yet equal", "equal", {"distinct": 999}),
     ("one result, and yet it differs", "differs", {"distinct": 1, "digests": ["a" * 64]}),
@@ -92,28 +96,32 @@ IN_TABLES: list[tuple[str, str, dict[str, Any]]] = [
     ("no cores", "equal", {"stack": {**STACK, "cores": 0}}),
     ("fewer cores than none", "equal", {"stack": {**STACK, "cores": -1}}),
     ("a virtual environment of an image", "equal", {"stack": {**STACK, "image_digest": f"x@sha256:{'c' * 64}"}}),
-    ("a GPU with another's capability", "equal", card(compute_capability="7.0")),
-    ("a GPU with no number for a capability", "equal", card(compute_capability="hopper")),
-    ("a GPU without a capability", "equal", card(compute_capability=None)),
-    ("a GPU with no number for a driver", "equal", card(driver="new")),
-    ("a GPU that its name alone tells of", "equal", card(driver=None)),
+    ("a GPU with another's capability", "equal", gpu_fields(compute_capability="7.0")),
+    ("a GPU with no number for a capability", "equal", gpu_fields(compute_capability="hopper")),
+    ("a GPU without a capability", "equal", gpu_fields(compute_capability=None)),
+    ("a GPU with no number for a driver", "equal", gpu_fields(driver="new")),
+    ("a GPU that its name alone tells of", "equal", gpu_fields(driver=None)),
     ("a virtual GPU without details", "equal", {"device": VGPU, "ran_on": ["GPU:0"]}),
-    ("a virtual GPU without schedules", "equal", emulated(schedules=None)),
-    ("a schedule that does not exist", "equal", emulated(schedules=["reverse", "sideways:7"])),
-    ("a seed that is none", "equal", emulated(schedules=["random:x"])),
-    ("a reference that does not exist", "equal", emulated(reference="best")),
-    ("code that no kernel has", "equal", emulated(code=["python"])),
-    ("code that cannot be chosen", "equal", emulated(chosen_code="python")),
-    ("no multiprocessors", "equal", emulated(multiprocessors=0)),
-    ("the default number of multiprocessors", "equal", emulated(multiprocessors=2)),
-    ("more multiprocessors than there can be", "equal", emulated(multiprocessors=1025)),
-    ("a number of multiprocessors as a text", "equal", emulated(multiprocessors="108")),
-    ("several numbers of multiprocessors", "equal", emulated(multiprocessors=["108"])),
-    ("a placement as a text", "equal", emulated(placement="1")),
-    ("a seed of the placement that is too large", "equal", emulated(placement=1 << 32)),
-    ("CPU fallbacks", "equal", emulated(cpu_fallbacks=[])),
+    ("a virtual GPU without schedules", "equal", virtual_gpu_fields(schedules=None)),
+    ("a schedule that does not exist", "equal", virtual_gpu_fields(schedules=["reverse", "sideways:7"])),
+    ("a seed that is none", "equal", virtual_gpu_fields(schedules=["random:x"])),
+    ("a reference that does not exist", "equal", virtual_gpu_fields(reference="best")),
+    ("code that no kernel has", "equal", virtual_gpu_fields(code=["python"])),
+    ("code that cannot be chosen", "equal", virtual_gpu_fields(chosen_code="python")),
+    ("no multiprocessors", "equal", virtual_gpu_fields(multiprocessors=0)),
+    ("the default number of multiprocessors", "equal", virtual_gpu_fields(multiprocessors=2)),
+    ("more multiprocessors than there can be", "equal", virtual_gpu_fields(multiprocessors=1025)),
+    ("a number of multiprocessors as a text", "equal", virtual_gpu_fields(multiprocessors="108")),
+    ("several numbers of multiprocessors", "equal", virtual_gpu_fields(multiprocessors=["108"])),
+    ("a placement as a text", "equal", virtual_gpu_fields(placement="1")),
+    ("a seed of the placement that is too large", "equal", virtual_gpu_fields(placement=1 << 32)),
+    ("CPU fallbacks", "equal", virtual_gpu_fields(cpu_fallbacks=[])),
     ("a CPU with a proof", "equal", {"proof": proof_of(True)}),
-    ("a proof of what is no schedule", "equal", {**emulated(), "proof": {**proof_of(True), "observed": ["sideways"]}}),
+    (
+        "a proof of what is no schedule",
+        "equal",
+        {**virtual_gpu_fields(), "proof": {**proof_of(True), "observed": ["sideways"]}},
+    ),
     ("an engine that does not exist", "equal", {"stack": {**STACK, "engine": "venv."}}),
     ("a bundle that tells nothing", "equal", {"stack": {**STACK, "engine": "bundle"}}),
     ("no Python", "equal", {"stack": {**STACK, "python": "3.11.73.11.7"}}),
@@ -122,20 +130,20 @@ IN_TABLES: list[tuple[str, str, dict[str, Any]]] = [
     ("a place twice", "equal", {"ran_on": ["CPU:0", "CPU:0"]}),
     *((f"a place without a number: {place}", "equal", {"ran_on": [place]}) for place in ("CPU:", "CPU:x", "CPU:-1")),
     ("a place with a zero more", "equal", {"ran_on": ["CPU:00"]}),
-    ("sources of no hash", "equal", emulated(sources="abc")),
-    ("a schedule twice", "equal", emulated(schedules=["reverse", "reverse"])),
-    ("a code twice", "equal", emulated(code=["ptx", "ptx"])),
+    ("sources of no hash", "equal", virtual_gpu_fields(sources="abc")),
+    ("a schedule twice", "equal", virtual_gpu_fields(schedules=["reverse", "reverse"])),
+    ("a code twice", "equal", virtual_gpu_fields(code=["ptx", "ptx"])),
     ("a Python that runs no probe", "equal", {"stack": {**STACK, "python": "2.7.18"}}),
     ("a Python with a zero more", "equal", {"stack": {**STACK, "python": "3.07.16"}}),
     (
         "a capability with a zero more",
         "equal",
-        {**card(gpu="NVIDIA X900", compute_capability="09.0"), "device": device_of("nvidia-x900")},
+        {**gpu_fields(gpu="NVIDIA X900", compute_capability="09.0"), "device": device_of("nvidia-x900")},
     ),
     ("a kind that nobody knows", "equal", {"device": device_of("tpu")}),
     ("a model of another kind", "equal", {"device": {"kind": "cpu", "model": "nvidia-h100"}}),
 ]
-BESIDE: list[tuple[str, str, dict[str, Any]]] = [
+NOT_IN_TABLES: list[tuple[str, str, dict[str, Any]]] = [
     ("a digest that is none", "equal", {"digests": ["a" * 63]}),
     ("a digest twice", "differs", {"digests": ["a" * 64] * 2}),
     ("a CPU with kernels", "equal", {"kernels": ["sgemm"]}),
@@ -153,12 +161,12 @@ def project(copy: Project) -> Project:
     return copy
 
 
-def signed(content: dict[str, Any]) -> bytes:
+def line_with_checksum(content: dict[str, Any]) -> bytes:
     """Return the record with a matching checksum."""
     return (journal.dump({**content, "checksum": journal.checksum(content)}) + "\n").encode()
 
 
-def known(project: Project) -> dict[str, Any]:
+def current_case_fields(project: Project) -> dict[str, Any]:
     """Return the fields of a current case of a source."""
     by_hash = current_cases(project).by_hash
     code, cases = next((code, cases) for (name, code), cases in by_hash.items() if name == "bias-add-backprop")
@@ -166,7 +174,8 @@ def known(project: Project) -> dict[str, Any]:
     return {"case_hash": code, "case": case, "mode": mode}
 
 
-def accepted(devices: DeviceRegistry, line: bytes) -> Record:
+def parse_valid(devices: DeviceRegistry, line: bytes) -> Record:
+    """Parse a record; ValueError if it is invalid."""
     record = parse(line)
     if faults := device_faults(devices, record):
         raise ValueError("; ".join(faults))
@@ -178,21 +187,21 @@ def devices(checkout: Project) -> DeviceRegistry:
     return load_matrix(checkout.matrix).devices
 
 
-@pytest.mark.parametrize("row", IN_TABLES + BESIDE, ids=lambda row: row[0])
+@pytest.mark.parametrize("row", IN_TABLES + NOT_IN_TABLES, ids=lambda row: row[0])
 def test_a_record_that_no_run_can_write_is_rejected(
     devices: DeviceRegistry, row: tuple[str, str, dict[str, Any]]
 ) -> None:
     genuine = make_record(row[1])
-    accepted(devices, signed(genuine))
+    parse_valid(devices, line_with_checksum(genuine))
     with pytest.raises(ValueError, match=r"\w"):
-        accepted(devices, signed({**genuine, **row[2]}))
+        parse_valid(devices, line_with_checksum({**genuine, **row[2]}))
 
 
-@pytest.mark.parametrize("stack_fields", [card(), emulated(), emulated(schedules=[])])
+@pytest.mark.parametrize("stack_fields", [gpu_fields(), virtual_gpu_fields(), virtual_gpu_fields(schedules=[])])
 def test_the_record_that_stack_rules_are_tested_with_is_valid(
     devices: DeviceRegistry, stack_fields: dict[str, Any]
 ) -> None:
-    accepted(devices, signed({**make_record(), **stack_fields}))
+    parse_valid(devices, line_with_checksum({**make_record(), **stack_fields}))
 
 
 @pytest.mark.parametrize("row", IN_TABLES, ids=lambda row: row[0])
@@ -200,7 +209,7 @@ def test_the_fast_reader_of_status_refuses_it_too(
     devices: DeviceRegistry, row: tuple[str, str, dict[str, Any]], tmp_path: Path
 ) -> None:
     path = tmp_path / "records.jsonl"
-    path.write_bytes(signed({**make_record(row[1]), **row[2]}))
+    path.write_bytes(line_with_checksum({**make_record(row[1]), **row[2]}))
     with pytest.raises(DataError):
         list(read_record_lines(path, partial(device_faults, devices)))
 
@@ -218,8 +227,10 @@ def test_the_fast_reader_of_status_refuses_it_too(
     ],
     ids=lambda changes: next(iter(changes)),
 )
-def test_every_door_refuses_alike(project: Project, record_line: Callable[..., bytes], changes: dict[str, Any]) -> None:
-    record = record_line(**{**known(project), **changes})
+def test_add_write_and_check_refuse_alike(
+    project: Project, record_line: Callable[..., bytes], changes: dict[str, Any]
+) -> None:
+    record = record_line(**{**current_case_fields(project), **changes})
     path = project.root / "records.jsonl"
     path.write_bytes(record)
     (project.evidence / "cpu").mkdir(exist_ok=True)
@@ -248,7 +259,7 @@ def test_the_evidence_names_cases_that_the_text_of_the_suite_gives(checkout: Pro
     assert all(cases.has(r.source, r.case_hash, r.case, r.mode) for r in records)
 
 
-MUTANTS = weekly.scale_count(10_000)
+MUTANTS = weekly.scale_count(10_000)  # fewer except once a week
 InferredCells = dict[CellKey, tuple[Verdict, int]]
 
 
@@ -259,7 +270,7 @@ def inferred_cells(hashes: dict[str, set[str]], records: list[RecordSummary]) ->
     return {key: (cell.verdict, cell.runs) for key, cell in cells.items() if cell.verdict is not Verdict.STALE}
 
 
-def reaches(record: Record) -> RecordSummary:
+def verdict_inputs(record: Record) -> RecordSummary:
     """Return what reaches a verdict; other values differ between honest runs, so only a signature covers them."""
     return replace(summarize(record), machine="", seconds=None, differed=0, digests=[])
 
@@ -283,13 +294,13 @@ def test_every_mutant_is_refused_or_harmless(checkout: Project) -> None:
         genuine = rng.choice(files[path])
         content = mutate(rng, json.loads(genuine.line()))
         try:
-            mutant = parse(signed(content))
+            mutant = parse(line_with_checksum(content))
         except ValueError:
             refused += 1
             continue
         if rules.faults_of_new(to_record_line(mutant).record):
             refused += 1
-        elif reaches(mutant) != reaches(genuine):
+        elif verdict_inputs(mutant) != verdict_inputs(genuine):
             judged += 1
             rest = [summarize(record) for record in files[path] if record is not genuine]
             now = inferred_cells(hashes, [*rest, summarize(mutant)])
@@ -304,7 +315,7 @@ def test_add_shows_what_would_change_and_takes_nothing_unasked(
     project: Project, record_line: Callable[..., bytes]
 ) -> None:
     path = project.root / "records.jsonl"
-    path.write_bytes(record_line("differs", **known(project)))
+    path.write_bytes(record_line("differs", **current_case_fields(project)))
     done = run_tfdet(project, "evidence", "add", path)
     assert done.returncode == ExitCode.USAGE
     for words in ("--yes", "never run", "nondeterministic 10/10", "measured by a single machine"):
@@ -322,7 +333,7 @@ def test_add_asks_a_person(
     project: Project, record_line: Callable[..., bytes], answer: str, code: int, files: int
 ) -> None:
     path = project.root / "records.jsonl"
-    path.write_bytes(record_line("differs", **known(project)))
+    path.write_bytes(record_line("differs", **current_case_fields(project)))
     controller, terminal = pty.openpty()
     os.write(controller, answer.encode())
     done = subprocess.run(
@@ -341,7 +352,9 @@ def test_a_cell_says_how_many_machines_measured_it(
     project: Project, record_line: Callable[..., bytes], machines: str, text: str, mark: str
 ) -> None:
     path = project.root / "records.jsonl"
-    path.write_bytes(b"".join(record_line("differs", **known(project), machine=name * 12) for name in machines))
+    path.write_bytes(
+        b"".join(record_line("differs", **current_case_fields(project), machine=name * 12) for name in machines)
+    )
     assert run_tfdet(project, "evidence", "add", "--yes", path).returncode == 0
     assert run_tfdet(project, "status", "--write").returncode == 0
     cells = json.loads(run_tfdet(project, "status", "--json").stdout)["cells"]

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from cryptography.hazmat.primitives.serialization import load_pem_public_key
 from signers import H100, Signer, run_tfdet, write_bundle
-from test_record_rules import known
+from test_record_rules import current_case_fields
 
 from tfdet.base.errors import DataError, ExitCode
 from tfdet.base.paths import Project
@@ -246,7 +246,7 @@ def test_an_unsigned_record_never_replaces_a_signed_one(project: Project, batch:
     add_signed(project, batch(), lab)
     before = cell(project)
     for changes in ({}, {"case_hash": "0123456789abcdef"}):
-        forged = {**H100, **known(project), "started": "2026-03-01T00:00:00Z", "relaunches": 5, **changes}
+        forged = {**H100, **current_case_fields(project), "started": "2026-03-01T00:00:00Z", "relaunches": 5, **changes}
         for observation in ("differs", "equal"):
             add_signed(project, [parse(record_line(observation, **forged))])
     assert cell(project) == before

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 
-from test_record_rules import known
+from test_record_rules import current_case_fields
 
 from tfdet.base.paths import Project
 from tfdet.verdicts.infer import CellKey, Verdict
@@ -30,7 +30,7 @@ def test_the_guides_commands_print_what_it_shows(
     machines = {"there": tmp_path / "there", "home": copy.root}
     machines["there"].mkdir()
     now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-    (machines["there"] / "records.jsonl").write_bytes(record_line("differs", **known(copy), started=now))
+    (machines["there"] / "records.jsonl").write_bytes(record_line("differs", **current_case_fields(copy), started=now))
     environ = {**os.environ, "TFDET_ROOT": str(copy.root), "XDG_CONFIG_HOME": str(tmp_path / "config")}
     states = []
     for machine, text in BLOCK.findall(GUIDE.read_text("utf-8")):

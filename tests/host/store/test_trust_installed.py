@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from signers import Signer
-from test_record_rules import known
+from test_record_rules import current_case_fields
 
 from tfdet.base.errors import DataError
 from tfdet.base.paths import Project
@@ -29,7 +29,7 @@ def test_a_users_key_is_trusted_but_replaces_no_packaged_key(
     installed, lab = Project(copy.root, user_data=tmp_path / "home"), Signer("lab")
     installed.user_keys.mkdir(parents=True)
     lab.trust_in(copy, "cpu").rename(installed.user_keys / "lab.toml")
-    records = [parse(record_line("differs", **known(copy), started="2026-02-01T00:00:00Z"))]
+    records = [parse(record_line("differs", **current_case_fields(copy), started="2026-02-01T00:00:00Z"))]
     signatures = AttestationStore.open(installed, load_matrix(installed.matrix, installed.user_keys))
     EvidenceStore.open(installed).ingest(
         records, [verify_for_records(signatures, records, envelope) for envelope in lab.sign(copy, records)]

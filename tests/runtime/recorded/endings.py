@@ -1,4 +1,4 @@
-"""Ends as argv says."""
+"""A program for tests of the recorder of traces, which ends in the way that its argument names."""
 
 import os
 import signal

@@ -1,4 +1,4 @@
-"""Loops with more iterations in one step than in another: records are aligned by step."""
+"""Loops with more iterations in one step than in another: the records of two runs' traces are aligned by step."""
 
 from __future__ import annotations
 
@@ -14,38 +14,45 @@ from tfdeterminism.trace.causes import trace_diff
 from tfdeterminism.trace.causes.trace_diff import TraceDiff
 
 
-def write_loop(builder: TraceBuilder, turns: Sequence[int], decides: Sequence[object] = (), **fields: str) -> None:
-    """Write steps that draw a number, iterate that often, and sum; decides: the drawn number, by default constant."""
+def write_loop(
+    builder: TraceBuilder, iterations: Sequence[int], drawn_values: Sequence[object] = (), **fields: str
+) -> None:
+    """Write steps that draw a number, iterate, and sum.
+
+    iterations: the count in each step; drawn_values: default: always 0.
+    """
     drawn = builder.eager("train.py:2#0", "RandomUniform", kind="random", line=2, **fields)
     start = builder.eager("train.py:3#0", "Const", line=3, **fields)
-    turned = [start]
-    for number in range(max(turns)):
-        turned.append(builder.eager(f"train.py:5#{number}", "Tanh", (turned[-1],), line=5, **fields))
-    total = builder.eager("train.py:7#0", "Sum", tuple(turned[1:]), line=7, **fields)
-    for step, often in enumerate(turns):
-        builder.record(drawn, decides[step] if decides else 0, step)
+    tanhs = [start]
+    for number in range(max(iterations)):
+        tanhs.append(builder.eager(f"train.py:5#{number}", "Tanh", (tanhs[-1],), line=5, **fields))
+    total = builder.eager("train.py:7#0", "Sum", tuple(tanhs[1:]), line=7, **fields)
+    for step, count in enumerate(iterations):
+        builder.record(drawn, drawn_values[step] if drawn_values else 0, step)
         builder.record(start, step, step)
-        for number in range(often):
-            builder.record(turned[number + 1], (step, number), step)
-        builder.record(total, (step, often), step)
+        for number in range(count):
+            builder.record(tanhs[number + 1], (step, number), step)
+        builder.record(total, (step, count), step)
 
 
-@pytest.mark.parametrize("turns", [([2, 3, 2], [3, 2, 2]), ([1, 4, 2], [2, 1, 4]), ([3, 1], [2, 3])])
-def test_other_iteration_counts_are_structure(compare: Callable[..., TraceDiff], turns: tuple[list[int], ...]) -> None:
-    diff = compare(lambda builder, run: write_loop(builder, turns[run]))
+@pytest.mark.parametrize("iterations", [([2, 3, 2], [3, 2, 2]), ([1, 4, 2], [2, 1, 4]), ([3, 1], [2, 3])])
+def test_other_iteration_counts_are_structure(
+    compare: Callable[..., TraceDiff], iterations: tuple[list[int], ...]
+) -> None:
+    diff = compare(lambda builder, run: write_loop(builder, iterations[run]))
     assert [(culprit["op_type"], culprit["class"], culprit["line"], culprit["step"]) for culprit in diff.culprits] == [
         ("Tanh", "structure", 5, 0)]  # fmt: skip
     assert (diff.result, diff.first_step) == ("structure", 0)
 
 
 @pytest.mark.parametrize(
-    ("turns", "expected"),
+    ("iterations", "expected"),
     [(([2, 4, 3], [2, 3, 4]), ("A", 1, 0)), (([4, 2, 3, 4], [4, 2, 4, 3]), ("B", 2, 1))],
 )
 def test_the_iteration_that_only_one_run_has_is_named(
-    compare: Callable[..., TraceDiff], turns: tuple[list[int], ...], expected: tuple[str, int, int]
+    compare: Callable[..., TraceDiff], iterations: tuple[list[int], ...], expected: tuple[str, int, int]
 ) -> None:
-    (culprit,) = compare(lambda builder, run: write_loop(builder, turns[run])).culprits
+    (culprit,) = compare(lambda builder, run: write_loop(builder, iterations[run])).culprits
     assert culprit["op_name"] == "Tanh@train.py:5#3"
     assert (culprit["run"], culprit["step"], culprit["occurrence"]) == expected
 
@@ -55,8 +62,8 @@ def test_equal_iteration_counts_are_the_same(compare: Callable[..., TraceDiff]) 
 
 
 def test_the_value_that_decides_the_iteration_count_is_the_cause(compare: Callable[..., TraceDiff]) -> None:
-    turns = [3, 2, 4], [3, 4, 2]
-    diff = compare(lambda builder, run: write_loop(builder, turns[run], decides=turns[run]))
+    iterations = [3, 2, 4], [3, 4, 2]
+    diff = compare(lambda builder, run: write_loop(builder, iterations[run], drawn_values=iterations[run]))
     (culprit,) = diff.culprits
     assert (culprit["op_type"], culprit["class"], culprit["step"]) == ("RandomUniform", "seed or state", 1)
 
@@ -91,6 +98,8 @@ def test_steps_of_a_threads_ops_do_not_matter(compare: Callable[..., TraceDiff])
 
 
 def test_ops_that_feed_a_queue_have_no_step(compare: Callable[..., TraceDiff]) -> None:
+    """An op that fills a prefetch queue runs at random times, so its step says nothing."""
+
     def build(builder: TraceBuilder, run: int) -> None:
         row = builder.op("row", "Square", function="session", attrs={"prefetch": True})
         for number, step in enumerate(([0, 0, 1, 2, 2], [0, 1, 1, 1])[run]):
@@ -102,24 +111,24 @@ def test_ops_that_feed_a_queue_have_no_step(compare: Callable[..., TraceDiff]) -
 
 
 @settings(max_examples=40, deadline=None, derandomize=True)
-@given(turns=st.lists(st.lists(st.integers(1, 5), min_size=4, max_size=4), min_size=2, max_size=2))
+@given(iterations=st.lists(st.lists(st.integers(1, 5), min_size=4, max_size=4), min_size=2, max_size=2))
 def test_the_first_step_with_another_iteration_count_is_named(
-    turns: list[list[int]], tmp_path_factory: pytest.TempPathFactory
+    iterations: list[list[int]], tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     """The first step with another number of iterations is named, and nothing else."""
     paths = []
     for run in range(2):
         builder = TraceBuilder(tmp_path_factory.mktemp("t") / "x.tfdt")
-        write_loop(builder, turns[run])
+        write_loop(builder, iterations[run])
         paths.append(str(builder.end(steps=4)))
     diff = trace_diff.compare(paths)
-    unlike = [step for step in range(4) if turns[0][step] != turns[1][step]]
+    unlike = [step for step in range(4) if iterations[0][step] != iterations[1][step]]
     assert diff.result == ("structure" if unlike else "same")
     assert [(culprit["op_type"], culprit["step"]) for culprit in diff.culprits] == [
         ("Tanh", step) for step in unlike[:1]
     ]
     assert diff.first_step == (unlike[0] if unlike else None)
-    assert diff.missing == sum(abs(one - other) for one, other in zip(*turns, strict=True))
+    assert diff.missing == sum(abs(one - other) for one, other in zip(*iterations, strict=True))
 
 
 def test_steps_of_an_untrusted_trace_may_be_any_numbers(make: Callable[..., Path]) -> None:
@@ -134,24 +143,31 @@ def test_steps_of_an_untrusted_trace_may_be_any_numbers(make: Callable[..., Path
     assert trace_diff.compare([str(make(build, run)) for run in (0, 1)]).result in ("structure", "diverged")
 
 
-def write_two_iterations_in_a_step(builder: TraceBuilder, turns: Sequence[int], noise: object = None) -> None:
-    """Write two iterations of the program's own loop into one step, whose line numbers count on."""
-    passes, counted, line = len(turns), 0, [builder.eager(f"train.py:5#{n}", "Tanh", line=5) for n in range(sum(turns))]
+def write_several_loops_in_a_step(builder: TraceBuilder, iterations: Sequence[int], noise: object = None) -> None:
+    """Write several loops into one step, as the step's program has an outer loop; op numbers of a line count on.
+
+    iterations: the count of each loop.
+    """
+    passes, counted, line = (
+        len(iterations),
+        0,
+        [builder.eager(f"train.py:5#{n}", "Tanh", line=5) for n in range(sum(iterations))],
+    )
     sums = [builder.eager(f"train.py:7#{n}", "Sum", tuple(line), line=7) for n in range(passes)]
     drawn = builder.eager("train.py:1#0", "RandomUniform", kind="random", line=1)
     builder.record(drawn, noise)
-    for number, often in enumerate(turns):
-        for turn in range(often):
-            builder.record(line[counted], (number, turn))
+    for number, count in enumerate(iterations):
+        for iteration in range(count):
+            builder.record(line[counted], (number, iteration))
             counted += 1
-        builder.record(sums[number], (number, often))
+        builder.record(sums[number], (number, count))
 
 
-@pytest.mark.parametrize("turns", [([2, 4], [4, 4]), ([2, 3], [3, 2]), ([3, 1, 1], [3, 2, 4]), ([3, 2], [3])])
+@pytest.mark.parametrize("iterations", [([2, 4], [4, 4]), ([2, 3], [3, 2]), ([3, 1, 1], [3, 2, 4]), ([3, 2], [3])])
 def test_other_iteration_counts_within_a_step_are_structure(
-    compare: Callable[..., TraceDiff], turns: tuple[list[int], ...]
+    compare: Callable[..., TraceDiff], iterations: tuple[list[int], ...]
 ) -> None:
-    diff = compare(lambda builder, run: write_two_iterations_in_a_step(builder, turns[run]))
+    diff = compare(lambda builder, run: write_several_loops_in_a_step(builder, iterations[run]))
     assert [(culprit["op_type"], culprit["class"], culprit["line"]) for culprit in diff.culprits] == [
         ("Tanh", "structure", 5)
     ]
@@ -159,7 +175,7 @@ def test_other_iteration_counts_within_a_step_are_structure(
 
 
 def test_noise_before_another_iteration_count_is_its_cause(compare: Callable[..., TraceDiff]) -> None:
-    diff = compare(lambda builder, run: write_two_iterations_in_a_step(builder, ([2, 4], [4, 4])[run], noise=run))
+    diff = compare(lambda builder, run: write_several_loops_in_a_step(builder, ([2, 4], [4, 4])[run], noise=run))
     assert [culprit["op_type"] for culprit in diff.culprits] == ["RandomUniform"]
 
 
@@ -184,19 +200,17 @@ def test_another_order_of_lines_counts_only_if_a_value_differs(
 
 
 def test_noise_that_a_host_read_compares_is_the_cause(compare: Callable[..., TraceDiff]) -> None:
-    """Noise is compared with a number: no effect in step 0, one more iteration in step 1."""
+    """Python reads noise and compares it with a number: no effect in step 0, one more iteration in step 1."""
 
     def build(builder: TraceBuilder, run: int) -> None:
         noise = builder.eager("train.py:2#0", "rand", kind="random", line=2, dtype="float32")
         host_reads = [builder.eager(f"train.py:3#{n}", "is_nonzero", (noise,), line=3) for n in range(3)]
-        turned = [
-            builder.eager(f"train.py:4#{n}", "Tanh", tuple(host_reads), line=4, dtype="float32") for n in range(2)
-        ]
-        for step, often in enumerate(([1, 1], [1, 2])[run]):
+        tanhs = [builder.eager(f"train.py:4#{n}", "Tanh", tuple(host_reads), line=4, dtype="float32") for n in range(2)]
+        for step, count in enumerate(([1, 1], [1, 2])[run]):
             builder.record(noise, (run, step), step)
-            for turn in range(often):
-                builder.record(host_reads[turn], True, step)
-                builder.record(turned[turn], turn, step)
-            builder.record(host_reads[often], False, step)
+            for iteration in range(count):
+                builder.record(host_reads[iteration], True, step)
+                builder.record(tanhs[iteration], iteration, step)
+            builder.record(host_reads[count], False, step)
 
     assert [culprit["op_type"] for culprit in compare(build).culprits] == ["rand"]
