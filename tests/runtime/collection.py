@@ -36,7 +36,6 @@ FOLDER = Path(__file__).resolve().parent / "collection"
 TORCH = FOLDER.with_name("collection_torch")
 ENVIRONMENTS = ("tf2.21", "tf2.0", "tf1.14")
 TORCH_ENVIRONMENTS = ("torch2.13",)
-# Names that a directive `expect:` may have.
 FACTS = {"op", "class", "source", "step", "forward"}  # what `expect:` may name; forward: the op whose gradient op is
 
 

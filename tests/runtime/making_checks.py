@@ -1,10 +1,10 @@
-"""Random inputs for the cases, and the functions that build cases."""
+"""Random inputs for the cases of math_checks.py, which compare a patched op with its original, in several modes."""
 
 import numpy as np
 
-# Modes of a case: eager, or in a graph that knows the shape (static), the number of dimensions (dims), nothing (rank).
 FLOATS = ("float16", "float32", "float64")
-# Graphs of known shapes, of known ranks only, of nothing known: sessions cost time, so each op has a few such cases.
+# Modes of a case: eager, or in a graph that knows the shape (static), the number of dimensions (dims), nothing (rank).
+# Sessions cost time, so each op has few cases in graphs.
 EAGER = ("eager",)
 STATIC = ("eager", "static")
 DIMS = ("eager", "static", "dims")
@@ -12,7 +12,7 @@ ALL = ("eager", "static", "dims", "rank")
 
 
 class Maker:
-    """Makes random arrays, equal in every run, and cases of them; case: the class math_checks.Case."""
+    """Makes random arrays, equal in every run, and cases of them; case: the class of these."""
 
     def __init__(self, case):
         self.case = case

@@ -1,5 +1,7 @@
 """Compression of a bundle's files, their division into parts, and the manifest that describes them.
 
+A bundle carries an environment to a host without a network.
+
 The files are divided into members of some 64 MiB, each a separate .xz stream, so that members are compressed, and on
 the host unpacked, in parallel.  A finished member stays in the cache under the SHA-256 of its uncompressed content:
 after an interrupted run, or with other trim options, only new members are compressed.  The same files give the same

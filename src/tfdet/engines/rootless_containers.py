@@ -1,4 +1,7 @@
-"""The engine for Apptainer and enroot, which run images as an ordinary user, where Docker is not allowed."""
+"""The engine for Apptainer and enroot, which run images as an ordinary user, where Docker is not allowed.
+
+In the container the probe runs the cells of a plan by the suite, and writes their records into a journal.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""The rows of the generated tables about stored audits."""
+"""The rows of the generated tables about stored audits.
+
+An audit reads the kernels of a build's binaries. A finding is what it says of one source of nondeterminism, whose
+kernels the op reaches or not; it may conflict with emulation, that is with runs on the virtual GPU.
+"""
 
 from __future__ import annotations
 

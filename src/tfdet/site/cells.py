@@ -1,4 +1,8 @@
-"""The pages of cells: for each environment and source all cells and records, on several pages if there are many."""
+"""The pages of cells: for each environment and source all cells and records, on several pages if there are many.
+
+A cell is one environment, device, source of nondeterminism and solution. Each page has a JSON twin with
+the same data.
+"""
 
 from __future__ import annotations
 
@@ -163,7 +167,7 @@ def _shards(facts: SiteFacts, records: list[Record]) -> Iterator[tuple[list[Reco
             record.checksum,
         ),
     ):
-        fragment = render_fragment("record", r=record, vouched=facts.signer_text(record), proof=explain_proof(record))
+        fragment = render_fragment("record", r=record, signature=facts.signer_text(record), proof=explain_proof(record))
         size = max(len(fragment), len(record.line()))
         if page_records and size > available:
             yield page_records, fragments

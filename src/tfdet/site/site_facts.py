@@ -1,4 +1,8 @@
-"""The data of all pages: the status, signatures, costs, op comparisons and cases of a project, each loaded once."""
+"""The data of all pages: the status, signatures, costs, op comparisons and cases of a project, each loaded once.
+
+The status is the verdict of each cell; costs are the measured time and memory of tfdeterminism's patches of ops; an op
+comparison compares what a framework says of its ops with measurements.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Rules that compare a new or stored record with the current matrix and suite."""
+"""Rules that compare a new or stored record with the current matrix and suite; faults are violations, as texts.
+
+The matrix has the environments, sources and solutions, the suite has the cases. The details of a record's device are
+further facts about a virtual device, such as its schedules.
+"""
 
 from __future__ import annotations
 

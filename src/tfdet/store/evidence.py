@@ -1,7 +1,8 @@
 """The evidence store: matrix/evidence/<device>/<environment>.jsonl, sorted, written by the tool only.
 
 An installed tfdet reads the records that it ships with, and writes its user's records into a folder of files with the
-same names.  Records and their envelopes are written in one transaction: a kill leaves all old ones or all new ones.
+same names.  An envelope (DSSE) is a signed statement about a batch of records.  Records and their envelopes are written
+in one transaction: a kill leaves all old ones or all new ones.
 """
 
 from __future__ import annotations
@@ -139,7 +140,7 @@ class EvidenceStore:
                 path = self.path(*partition)
                 for file in dict.fromkeys([self._shipped_path(path), path]):
                     if is_there(file):
-                        merge.add_lines(self.record_lines(file), brought=file != path)
+                        merge.add_lines(self.record_lines(file), shipped=file != path)
                 merge.add_signers(unverified_signers(self.envelopes(path)))
             merge.add_signers(unverified_signers(attestation.line for attestation in attestations))
             yield merge, merge.resolve()

@@ -43,7 +43,7 @@ PRAGMA cache_size = -16384;
 PRAGMA temp_store = FILE;
 PRAGMA journal_mode = OFF;
 CREATE TABLE record (
-  {_KEY}, origin, case_hash, observation, checksum, form, proof, machine, runs, started, is_new, brought, line
+  {_KEY}, origin, case_hash, observation, checksum, form, proof, machine, runs, started, is_new, shipped, line
 );
 CREATE TABLE signature (checksum PRIMARY KEY, signer) WITHOUT ROWID;
 """
@@ -99,21 +99,21 @@ class Merge:
         query = "SELECT DISTINCT device, environment FROM record WHERE is_new ORDER BY 1, 2"
         return list(self._database.execute(query))
 
-    def add_lines(self, rows: Iterable[RecordLine], *, new: bool = False, brought: bool = False) -> None:
-        """Add records.  new: not stored yet.  brought: shipped with tfdet, so not written again."""
+    def add_lines(self, rows: Iterable[RecordLine], *, new: bool = False, shipped: bool = False) -> None:
+        """Add records.  new: not stored yet.  shipped: shipped with tfdet, so not written again."""
         with _report_full_disk():
             self._database.executemany(
                 f"INSERT INTO record VALUES ({', '.join(17 * '?')})",
-                (self._values(row, new, brought) for row in rows),
+                (self._values(row, new, shipped) for row in rows),
             )
 
-    def _values(self, row: RecordLine, new: bool, brought: bool) -> tuple[object, ...]:
+    def _values(self, row: RecordLine, new: bool, shipped: bool) -> tuple[object, ...]:
         record = row.record
         form = self._earlier.get(record.case_hash, record.case_hash)
         proof = "" if not record.proof else "proved" if record.proof.is_proved else "failed"
         return (record.model, record.environment, record.source, record.case, record.solution,
                 "\0".join(record.provenance_key), record.case_hash, record.observation, record.checksum, form, proof,
-                record.machine, record.runs, record.started, new, brought, row.line)  # fmt: skip
+                record.machine, record.runs, record.started, new, shipped, row.line)  # fmt: skip
 
     def add_signers(self, signers: Iterable[tuple[str, str]]) -> None:
         """Add pairs (checksum, key hint); a record keeps its first signer."""
@@ -147,7 +147,7 @@ class Merge:
 
     def lines_to_write(self, partition: Partition) -> Iterator[bytes]:
         """Yield the lines of the same records, without those that were shipped with tfdet."""
-        return self._lines(partition, "checksum NOT IN (SELECT checksum FROM record WHERE brought)")
+        return self._lines(partition, "checksum NOT IN (SELECT checksum FROM record WHERE shipped)")
 
     def _lines(self, partition: Partition, condition: str) -> Iterator[bytes]:
         with _report_full_disk():

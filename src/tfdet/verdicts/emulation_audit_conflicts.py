@@ -36,7 +36,6 @@ def find_conflicts(status: Status) -> Iterator[EmulationAuditConflict]:
 
 
 def _is_conflict(cell: StatusCell) -> bool:
-    # A finding is conclusive if the op reaches order-dependent kernels, unchecked if nobody knows whether it does.
     if cell.finding is None:
         return False
     if cell.inferred.verdict is Verdict.NONDETERMINISTIC:

@@ -1,4 +1,6 @@
-// Suspends and resumes the lanes of a block that wait for their deferred atomics.
+// Suspends and resumes the lanes of a block that wait for their deferred atomics: an atomic is deferred if the schedule lets
+// another one at its address execute first.  Atomics without a used old value are deferred too, but their lanes continue; settling
+// them performs them.
 #include "block.h"
 
 namespace vgpu {

@@ -1,3 +1,4 @@
+// The stream and the pointer mode of each handle of cuBLAS and cuDNN.
 #include "library_handles.h"
 
 #include <mutex>

@@ -1,4 +1,8 @@
-"""A cause, and where in the program its definition lies."""
+"""A cause, and where in the program its definition lies.
+
+A definition is what a trace says once of an op or value; a record is one of its executions (trace.schema.format). In
+the comparison of two runs a group has the records of one definition, and a slot those that correspond to each other.
+"""
 
 import re
 

@@ -1,6 +1,7 @@
 """Facts about one step that decide whether a difference is dismissed as a mere consequence of another one.
 
-A slot is an index into the aligned records of two runs.
+A record is one execution of a definition, which is what a trace says once of an op or value. A slot is an index into
+the aligned records of two runs; a group has the slots of one definition.
 """
 
 import numpy

@@ -1,4 +1,8 @@
-"""The result of a search, and its verdict in words."""
+"""The result of a search for what makes the runs of a program differ, and its verdict in words.
+
+Probes are the calls that a trace inserts into the framework. A replay runs one recorded op again. An intervention runs
+the program with a pin, which gives it the same value in every run; a cause is proven if the runs then agree.
+"""
 
 from .. import errors
 from ..causes import trace_diff

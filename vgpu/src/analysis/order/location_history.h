@@ -1,5 +1,5 @@
-// The histories of the locations of a small launch: their accesses, for rules/exploration.h, and the conflicts that end the proof
-// unless all orders of these accesses agree.
+// The histories of the locations of a small launch: their accesses, whose orders rules/exploration.h explores, and the conflicts of
+// unordered accesses.  These end the proof that the launch is independent of the schedule, unless all orders agree.
 #pragma once
 #include <cstdint>
 #include <map>

@@ -1,5 +1,6 @@
-// Shadow memory: the phase of each memory location.  There is one for each word of 4 bytes; for each byte, if a word was accessed
-// in part; or for a whole line of 32 words, as long as full warps, or one thread, access all of them consecutively.
+// Shadow memory: the phase of each memory location, which is the set of its last accesses whose order does not matter (phase.h).
+// There is one for each word of 4 bytes; for each byte, if a word was accessed in part; or for a whole line of 32 words (a row), as
+// long as full warps, or one thread, access all of them consecutively.
 #pragma once
 #include <array>
 #include <memory>
