@@ -1,4 +1,7 @@
-"""Fleets of equal names, damaged journals, tasks that never begin, and cancelling during submission."""
+"""Fleets of equal names, damaged journals, tasks that never begin, and cancelling during submission.
+
+A fleet is a run of the suite on many machines, in tasks; each attempt at a task writes its records into a journal.
+"""
 
 from __future__ import annotations
 

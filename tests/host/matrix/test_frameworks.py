@@ -1,4 +1,8 @@
-"""The data of a second framework stand beside TensorFlow's, and neither affects the other."""
+"""The data of a second framework stand beside TensorFlow's in matrix/, and neither affects the other.
+
+The data are environments (software stacks), sources of nondeterminism, and claims of documents about them. A cell is a
+source in an environment, on a device and under a solution, which makes the source deterministic.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""`tfdet check` of installations and programs against the matrix."""
+"""`tfdet check` of installations and programs against the matrix.
+
+The matrix has the ops that are known to be nondeterministic (sources, such as `bincount`) and what makes them
+deterministic (solutions, such as TEOD: `enable_op_determinism()`).
+"""
 
 from __future__ import annotations
 

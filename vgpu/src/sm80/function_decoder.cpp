@@ -102,14 +102,14 @@ void FunctionDecoder::lay_out_frame() {
     for (const Operand& operand : decoded.row->operands) count.add(decoded, operand);
   }
   predicates_ = kSpecialBytes;
-  vote_ = predicates_ + kRowBytes;
-  sink_ = vote_ + 2 * kRowBytes;
-  registers_ = sink_ + kVector * kRowBytes;
-  uniforms_ = registers_ + count.plain * kRowBytes;
-  barriers_ = uniforms_ + count.uniform * kRowBytes;
+  vote_ = predicates_ + kWarpRegisterBytes;
+  sink_ = vote_ + 2 * kWarpRegisterBytes;
+  registers_ = sink_ + kVector * kWarpRegisterBytes;
+  uniforms_ = registers_ + count.plain * kWarpRegisterBytes;
+  barriers_ = uniforms_ + count.uniform * kWarpRegisterBytes;
   program_.name = function_.name, program_.position = "offset";
   program_.is_provable = program_.runs_in_lockstep = true;
-  program_.register_bytes = barriers_ + count.barriers * kRowBytes;
+  program_.register_bytes = barriers_ + count.barriers * kWarpRegisterBytes;
   zeros_ = append_row(0);
   for (uint32_t k = 1; k < kVector; k++) append_row(0);
   always_ = append_row(kFullMask);
@@ -121,8 +121,9 @@ void FunctionDecoder::lay_out_frame() {
 
 uint32_t FunctionDecoder::append_row(uint32_t word) {
   const uint32_t offset = program_.register_bytes + static_cast<uint32_t>(program_.constants.size());
-  program_.constants.resize(program_.constants.size() + kRowBytes);
-  std::fill_n(reinterpret_cast<uint32_t*>(program_.constants.data() + program_.constants.size() - kRowBytes), kWarpSize, word);
+  program_.constants.resize(program_.constants.size() + kWarpRegisterBytes);
+  std::fill_n(reinterpret_cast<uint32_t*>(program_.constants.data() + program_.constants.size() - kWarpRegisterBytes),
+              kWarpSize, word);
   return offset;
 }
 

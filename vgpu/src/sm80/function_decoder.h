@@ -23,7 +23,7 @@ struct ConstantBanks {
 // How a 32-bit immediate is extended to a pair of registers.
 enum class WideImmediate : uint8_t { UpperHalf, SignExtended, ZeroExtended };
 
-constexpr uint32_t kRowBytes = kWarpSize * 4;  // one register of all lanes
+constexpr uint32_t kWarpRegisterBytes = kWarpSize * 4;  // one register of all lanes
 constexpr uint32_t kNegated = 1u << 31;  // flag in the offset of a predicate that is read
 
 // The use of Instruction::vector_registers: two predicates that are written, a second one that is read (the first is e), and flags
@@ -39,11 +39,11 @@ class FunctionDecoder {
 
   // For the families.  These return offsets into the frame of registers that are read or written.  RZ can be read as up to four
   // registers of zeros.
-  uint32_t read_register(uint32_t number) const { return number == kRZ ? zeros_ : registers_ + number * kRowBytes; }
-  uint32_t written_register(uint32_t number) const { return number == kRZ ? sink_ : registers_ + number * kRowBytes; }
-  uint32_t read_uniform(uint32_t number) const { return number == kURZ ? zeros_ : uniforms_ + number * kRowBytes; }
-  uint32_t written_uniform(uint32_t number) const { return number == kURZ ? sink_ : uniforms_ + number * kRowBytes; }
-  uint32_t convergence_barrier(uint32_t number) const { return barriers_ + number * kRowBytes; }
+  uint32_t read_register(uint32_t number) const { return number == kRZ ? zeros_ : registers_ + number * kWarpRegisterBytes; }
+  uint32_t written_register(uint32_t number) const { return number == kRZ ? sink_ : registers_ + number * kWarpRegisterBytes; }
+  uint32_t read_uniform(uint32_t number) const { return number == kURZ ? zeros_ : uniforms_ + number * kWarpRegisterBytes; }
+  uint32_t written_uniform(uint32_t number) const { return number == kURZ ? sink_ : uniforms_ + number * kWarpRegisterBytes; }
+  uint32_t convergence_barrier(uint32_t number) const { return barriers_ + number * kWarpRegisterBytes; }
   uint32_t read(const Source& source);
   uint32_t read_pair(const Source& source, WideImmediate how);
   uint32_t written_predicate(uint32_t number, bool uniform = false) const;
@@ -51,7 +51,7 @@ class FunctionDecoder {
   uint32_t predicates(bool uniform) const { return predicates_ + (uniform ? 32 : 0); }  // offset of the first of seven
   uint32_t always() const { return always_; }
   uint32_t vote() const { return vote_; }  // result of a barrier: a count, and behind it a predicate
-  uint32_t vote_predicate() const { return vote_ + kRowBytes; }
+  uint32_t vote_predicate() const { return vote_ + kWarpRegisterBytes; }
   uint32_t constant(uint32_t word);  // the same in all lanes
   uint32_t constant_pair(uint64_t value);
   uint32_t bank_word(uint32_t bank, uint32_t offset);

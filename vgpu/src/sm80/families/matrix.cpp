@@ -1,4 +1,5 @@
 // Matrix products of tensor cores, whose elements are distributed over a warp's registers, and loading of matrices.
+// modifier(n): the text of the modifier whose bits begin at bit n of the instruction.
 #include <cstring>
 
 #include "address.h"
@@ -15,7 +16,7 @@ template <class E, class Sum> void multiply(WarpContext& warp, const Instruction
   const TensorCore core = tensor_core_of(warp.compute_capability);
   multiply_fragments<E, Sum>(core, static_cast<uint32_t>(i.imm), lane_words(warp, i.a), lane_words(warp, i.b),
                              lane_words(warp, i.c), results);
-  std::memcpy(lane_words(warp, i.d), results, (Sum::kFraction == HalfSum::kFraction ? 2 : 4) * kRowBytes);
+  std::memcpy(lane_words(warp, i.d), results, (Sum::kFraction == HalfSum::kFraction ? 2 : 4) * kWarpRegisterBytes);
 }
 
 // i.count: rows; i.imm: columns of A.
@@ -25,7 +26,7 @@ template <class A, class B, bool kSaturated> void multiply_integers(WarpContext&
   const auto depth = static_cast<uint32_t>(i.imm);
   vgpu::multiply_integers<A, B>(kSaturated, i.count, depth, lane_words(warp, i.a), lane_words(warp, i.b), lane_words(warp, i.c),
                                 results);
-  std::memcpy(lane_words(warp, i.d), results, i.count / 4 * kRowBytes);
+  std::memcpy(lane_words(warp, i.d), results, i.count / 4 * kWarpRegisterBytes);
 }
 
 void multiply_doubles(WarpContext& warp, const Instruction& i) {

@@ -152,7 +152,7 @@ Execute constant_function(std::string_view type) {
 template <uint32_t kWords> void copy_constant(WarpContext& warp, const Instruction& i) {
   const uint32_t* source = lane_words(warp, i.b);
   for (uint32_t k = 0; k < kWords; k++)
-    write_lane_words(warp, i.d + k * kRowBytes, [=](uint32_t l) { return source[k * kWarpSize + l]; });
+    write_lane_words(warp, i.d + k * kWarpRegisterBytes, [=](uint32_t l) { return source[k * kWarpSize + l]; });
 }
 
 // LDGSTS writes zeros for lanes whose predicate is false.  With .ZFILL, an address behind a multiple of the size reads that many

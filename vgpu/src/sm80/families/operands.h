@@ -24,7 +24,7 @@ template <class F> inline void write_lane_words(WarpContext& warp, uint32_t offs
 // Describes `count` registers, the first one at `offset`, for observers.
 inline RegisterValues register_values(const WarpContext& warp, uint32_t offset, uint32_t count) {
   RegisterValues values = {{}, static_cast<uint8_t>(count), 4};
-  for (uint32_t k = 0; k < count; k++) values.parts[k] = warp.frame + offset + k * kRowBytes;
+  for (uint32_t k = 0; k < count; k++) values.parts[k] = warp.frame + offset + k * kWarpRegisterBytes;
   return values;
 }
 
@@ -51,7 +51,7 @@ template <class F> inline void write_pairs(WarpContext& warp, uint32_t offset, F
     low[l] = static_cast<uint32_t>(value), high[l] = static_cast<uint32_t>(value >> 32);
   }
   write_lane_words(warp, offset, [&](uint32_t l) { return low[l]; });
-  write_lane_words(warp, offset + kRowBytes, [&](uint32_t l) { return high[l]; });
+  write_lane_words(warp, offset + kWarpRegisterBytes, [&](uint32_t l) { return high[l]; });
 }
 
 inline uint32_t read_predicate(WarpContext& warp, uint32_t offset) {
