@@ -74,9 +74,12 @@ def lines(report: OrderReport) -> Iterator[str]:
     yield f"{proved} of {len(report.kernels)} kernels give the same bytes in every order of execution, for this input."
 
 
-def reason_text(name: str, positions: Sequence[int]) -> str:
-    """Return why a proof failed.  positions: lines of PTX that conflict, or offsets in machine code."""
-    where = f" (line{'s' * (len(positions) > 1)} {' and '.join(map(str, positions))})" if positions else ""
+def reason_text(name: str, *places: Sequence[int]) -> str:
+    """Return why a proof failed.  places: at each the lines of PTX that conflict, or the offsets in machine code."""
+    texts = [" and ".join(map(str, lines)) for lines in places if lines]
+    if len(texts) > _MAX_REASONS:
+        texts[_MAX_REASONS:] = [f"and {len(texts) - _MAX_REASONS} more"]
+    where = f" (line{'s' * (sum(map(len, places)) > 1)} {'; '.join(texts)})" if texts else ""
     return f"{_REASON_TEXTS.get(name, name)}{where}"
 
 
@@ -111,22 +114,21 @@ def _comparison_text(proof: CellProof) -> str:
     return "".join(texts)
 
 
-_PROVED = "proved"
 _HEADING = "\nproofs: does any order of execution give other bytes? (docs/explanation/what-a-proof-proves.md)"
 
 
 def explain(records: Iterable[Record]) -> Iterator[str]:
     """Yield a heading and some lines on the proofs of these records, each explanation once; nothing without proofs."""
-    by_explanation: dict[tuple[str, ...], list[Record]] = {}
+    by_explanation: dict[tuple[bool, tuple[str, ...]], list[Record]] = {}
     for record in records:
         if record.proof:
-            first, *rest = explain_proof(record)
-            by_explanation.setdefault((first.partition(",")[0], *rest), []).append(record)
+            explanation = to_summary(record.proof).is_proved, tuple(explain_proof(record)[1:])
+            by_explanation.setdefault(explanation, []).append(record)
     if by_explanation:
         yield _HEADING
-    for (result, *details), explained in by_explanation.items():
-        start = f"{result}, in {_launches_text(explained)}," if result == _PROVED else result
-        yield from (f"  {start} {runs}" for runs in _runs_texts(explained))
+    for (is_proved, details), explained in by_explanation.items():
+        result = f"proved, in {_launches_text(explained)}," if is_proved else "not proved"
+        yield from (f"  {result} {runs}" for runs in _runs_texts(explained))
         yield from (f"      {line}" for line in details)
 
 
@@ -160,9 +162,8 @@ def explain_proof(record: Record) -> list[str]:
         return []
     proof = record.proof
     if to_summary(proof).is_proved:
-        launches = sum(kernel.launches for kernel in proof.kernels)
-        launches_text = f"{launches} launch{'es' if launches != 1 else ''} of {_kernels_text(proof)}"
-        return [f"{_PROVED}, in {launches_text}: no order of execution gives other bytes", _rules_text(proof)]
+        launches_text = f"{_launches_text([record])} of {_kernels_text(proof)}"
+        return [f"proved, in {launches_text}: no order of execution gives other bytes", _rules_text(proof)]
     return ["not proved", *_failures(proof)]
 
 
@@ -182,21 +183,12 @@ def _failures(proof: Proof) -> Iterator[str]:
     names = demangle(kernel.name for kernel in proof.kernels)
     for name, kernel in zip(names, proof.kernels, strict=True):
         lines_of: dict[str, list[Sequence[int]]] = {}
-        for reason in kernel.reasons:
-            lines_of.setdefault(reason.reason, []).append(reason.lines)
+        for kernel_reason in kernel.reasons:
+            lines_of.setdefault(kernel_reason.reason, []).append(kernel_reason.lines)
         if lines_of:
-            yield f"{shorten(name)}: {'; '.join(_reason_with_places(*item) for item in lines_of.items())}"
+            yield f"{shorten(name)}: {'; '.join(reason_text(reason, *places) for reason, places in lines_of.items())}"
     for host_reason in proof.host:
         yield f"{host_reason.operation}: {reason_text(host_reason.reason, ())}"
-
-
-def _reason_with_places(name: str, places: Sequence[Sequence[int]]) -> str:
-    """Return a reason, and the lines of PTX or offsets in machine code that conflict at each of several places."""
-    first, *others = [" and ".join(map(str, lines)) for lines in places[:_MAX_REASONS] if lines] or [""]
-    if not others:
-        return reason_text(name, places[0])
-    more = f"; and {len(places) - _MAX_REASONS} more" if len(places) > _MAX_REASONS else ""
-    return f"{reason_text(name, ())} (lines {'; '.join([first, *others])}{more})"
 
 
 def shorten(name: str) -> str:

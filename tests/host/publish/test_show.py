@@ -34,7 +34,7 @@ def test_kernels_with_equal_printed_names_are_counted(status: Status) -> None:
 
 
 @pytest.mark.parametrize("source", ["bias-add-backprop", "scatter-nd-update"])
-def test_each_explanation_of_a_proof_is_shown_once(status: Status, source: str) -> None:
+def test_each_explanation_of_a_proof_is_shown_once(source: str) -> None:
     """The text names each case of each solution, under the explanation that its record has alone."""
     records = [
         record
