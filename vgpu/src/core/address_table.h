@@ -16,7 +16,7 @@ template <class Entry> class AddressTable {
   const Entry& operator[](uint32_t slot) const { return entries_[slot]; }
   uint8_t* address(uint32_t slot) const { return nodes_[slot].address; }  // nullptr in a free slot
 
-  uint32_t add(uint8_t* address) {  // returns the slot of a new entry, which has an old value
+  uint32_t add(uint8_t* address) {  // returns the slot of a new entry, whose fields the caller sets
     if (buckets_.empty()) buckets_.assign(size_t(1) << kBucketBits, kNone);
     uint32_t slot = static_cast<uint32_t>(nodes_.size());
     if (free_.empty()) nodes_.emplace_back(), entries_.emplace_back();
@@ -46,6 +46,9 @@ template <class Entry> class AddressTable {
       else link = &nodes_[slot].next;
     }
     std::reverse(slots.begin() + static_cast<std::ptrdiff_t>(previous), slots.end());
+  }
+  void remove_at(const uint8_t* address, std::vector<uint32_t>& slots) {
+    remove_near(address, [=](const uint8_t* at) { return at == address; }, slots);
   }
   void remove(uint32_t slot) {
     uint32_t* link = &buckets_[bucket(nodes_[slot].address)];

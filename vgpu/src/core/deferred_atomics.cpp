@@ -67,7 +67,7 @@ void DeferredAtomics::wait(WarpContext& warp, uint8_t* address, uint32_t lane) {
 // Lets atomics execute that waited for one at this address.  Returns whether there is any.
 bool DeferredAtomics::release_waiting(const WarpContext& warp, uint8_t* address) {
   AddressTable<Entry>& table = waiting_at(warp, address);
-  table.remove_near(address, [=](const uint8_t* at) { return at == address; }, slots_);
+  table.remove_at(address, slots_);
   if (slots_.empty()) return false;
   release_removed(table);
   return true;
@@ -91,7 +91,7 @@ void DeferredAtomics::arrive_or_defer(WarpContext& warp, const Instruction& i, u
       late.i = &i, late.perform = perform, late.b = operand_b, late.c = operand_c;
       continue;
     }
-    late_.remove_near(address, [=](const uint8_t* at) { return at == address; }, slots_);
+    late_.remove_at(address, slots_);
     const auto perform_passed = [&](bool own) {
       for (uint32_t slot : slots_)
         if ((late_[slot].lane == lane && late_[slot].warp == warp.warp && late_[slot].block == warp.block) == own)
@@ -139,7 +139,7 @@ void DeferredAtomics::perform_removed() {
 }
 
 void DeferredAtomics::settle_address(uint8_t* address) {
-  late_.remove_near(address, [=](const uint8_t* at) { return at == address; }, slots_);
+  late_.remove_at(address, slots_);
   perform_removed();
 }
 
