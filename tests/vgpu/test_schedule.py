@@ -111,6 +111,34 @@ def test_a_choice_among_atomics_exchanges_two_of_one_address(device, schedule, s
                 assert sorted(found) == list(range(scope // BINS)) != found
 
 
+def test_deferred_atomics_of_two_branches_execute_apart(device, schedule):
+    """Nothing overtakes them, so those of a warp are released together, and are different instructions."""
+    text = kernel(
+        """ld.param.u64 %l0, [p0]; mul.wide.u32 %l1, %i, 4; add.u64 %l0, %l0, %l1; and.b32 %r1, %i, 1;
+        setp.eq.u32 %p0, %r1, 0; @%p0 bra EVEN; atom.global.add.u32 %r2, [%l0], 5; bra DONE;
+        EVEN: atom.global.exch.b32 %r2, [%l0], 7; DONE: st.global.u32 [%l0+256], %r2;""",
+        ["p0"],
+    )
+    values = np.concatenate([np.arange(100, 164), np.zeros(64)]).astype(np.uint32)
+    expected = [7 if k % 2 == 0 else 105 + k for k in range(64)] + list(range(100, 164))
+    for seed in range(16):
+        assert schedule(f"atomics:{seed}") == 0
+        code, (found,) = device.run(text, [values], grid=2, block=32)
+        assert (code, found.tolist()) == (0, expected)
+
+
+def test_a_threads_own_deferred_atomics_stay_in_order(device, schedule):
+    text = kernel(
+        """ld.param.u64 %l0, [p0]; mul.wide.u32 %l1, %i, 4; add.u64 %l0, %l0, %l1;
+        red.global.and.b32 [%l0], 0; red.global.or.b32 [%l0], 5; red.global.add.u32 [%l0], 5;""",
+        ["p0"],
+    )
+    for seed in range(8):
+        assert schedule(f"atomics:{seed}") == 0
+        code, (found,) = device.run(text, [np.full(64, 3, np.uint32)], grid=2, block=32)
+        assert (code, set(found.tolist())) == (0, {10})
+
+
 def test_a_deferred_atomic_that_is_waited_for_executes(device, schedule):
     """A deferred atomic executes before a barrier, the end of the grid, or if no other atomic uses the address."""
     text = ORDER.replace("mul.wide", "bar.sync 0; mul.wide", 1)
