@@ -5,6 +5,7 @@ After an intended change: `pytest tests/host/cli/test_output.py --snapshot-updat
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -36,7 +37,9 @@ LOOKUPS = [
     ["recipe", "torch2.4"],
     ["show", "tf1.14", "bias-add-backprop"],
     ["status", "--environment", "tf1.14"],
-]  # old environments: their evidence seldom grows
+]
+STORES = ("cpu/tf1.14.jsonl", "vgpu-sm70/tf1.14.jsonl", "cpu/torch2.4.jsonl")
+EVIDENCE_ENDS = "2026-12-01"  # records added later change no snapshot
 ERRORS = [
     ["audit", "no-such-file.so"],
     ["check", "no-such-program.py"],
@@ -69,6 +72,28 @@ def _name(words: list[str]) -> str:
     return " ".join(words)
 
 
+@pytest.fixture(scope="module")
+def project(checkout: Project, tmp_path_factory: pytest.TempPathFactory) -> Project:
+    """Return the checkout with the records of some stores up to a day, and no others."""
+    root = tmp_path_factory.mktemp("project")
+    for path in checkout.root.iterdir():
+        if path != checkout.matrix:
+            (root / path.name).symlink_to(path)
+    (root / "matrix").mkdir()
+    for path in checkout.matrix.iterdir():
+        if path != checkout.evidence:
+            (root / "matrix" / path.name).symlink_to(path)
+    (root / "matrix" / "evidence").mkdir()
+    (root / "matrix" / "evidence" / "earlier-hashes.json").symlink_to(checkout.evidence / "earlier-hashes.json")
+    for name in STORES:
+        lines = (checkout.evidence / name).read_text("utf-8").splitlines(keepends=True)
+        kept = [line for line in lines if json.loads(line)["started"] < EVIDENCE_ENDS]
+        path = root / "matrix" / "evidence" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("".join(kept), "utf-8", newline="")
+    return Project(root)
+
+
 @pytest.mark.parametrize("words", _commands(), ids=_name)
 def test_help(checkout: Project, snapshot: SnapshotAssertion, words: list[str]) -> None:
     done = in_a_pipe(checkout.root, *words, "--help")
@@ -77,10 +102,10 @@ def test_help(checkout: Project, snapshot: SnapshotAssertion, words: list[str]) 
 
 
 def test_the_headline_of_a_run(
-    checkout: Project, snapshot: SnapshotAssertion, capsys: pytest.CaptureFixture[str]
+    project: Project, snapshot: SnapshotAssertion, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The headline covers all cells of a run, which has more cells than a screen has lines."""
-    status = load_status(checkout)
+    status = load_status(project)
     cells = [c for c in status.cells if (c.key.environment, c.key.device) == ("tf1.14", "cpu") and c.was_run]
     assert len(cells) > MAX_TABLE_ROWS
     Console(width=80).print(terminal_views.run_result(cells, whole=False))
@@ -88,15 +113,15 @@ def test_the_headline_of_a_run(
 
 
 @pytest.mark.parametrize("words", LOOKUPS, ids=_name)
-def test_a_lookup_in_a_pipe(checkout: Project, snapshot: SnapshotAssertion, words: list[str]) -> None:
-    done = in_a_pipe(checkout.root, *words)
+def test_a_lookup_in_a_pipe(project: Project, snapshot: SnapshotAssertion, words: list[str]) -> None:
+    done = in_a_pipe(project.root, *words)
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout == snapshot
 
 
 @pytest.mark.parametrize("words", LOOKUPS, ids=_name)
-def test_a_lookup_on_a_terminal(checkout: Project, snapshot: SnapshotAssertion, words: list[str]) -> None:
-    assert on_a_terminal(checkout.root, 80, *words) == snapshot
+def test_a_lookup_on_a_terminal(project: Project, snapshot: SnapshotAssertion, words: list[str]) -> None:
+    assert on_a_terminal(project.root, 80, *words) == snapshot
 
 
 @pytest.mark.parametrize("words", ERRORS, ids=_name)
