@@ -23,7 +23,18 @@ os.environ["PATH"] = f"{ROOT / '.venv' / 'bin'}{os.pathsep}{os.environ['PATH']}"
 # What runs inside old environments: Python 3.5 has to read it.
 OLD = ["runtime", "tests/suite", "tests/runtime/programs", "tests/runtime/recorded", "tests/runtime/forking.py"]
 FLEET = "tests/e2e/test_fleet_daemons.py"
-LONGEST = ["docs", "locate", "fix", "collection", "torch", "interventions", "processes", "culprits"]  # begin first
+LONGEST = [
+    "torch",
+    "collection",
+    "pins",
+    "interventions",
+    "culprits",
+    "processes",
+    "values",
+    "fix",
+    "record",
+    "locate",
+]  # begin first
 TRACE = [f"tests/runtime/test_trace_{name}.py" for name in LONGEST]
 TRACE += sorted({path.relative_to(ROOT).as_posix() for path in ROOT.glob("tests/runtime/test_trace_*.py")} - {*TRACE})
 PARALLEL = ["-n", "4", "--dist", "worksteal"]  # more than CI has cores: many wait for an index or a process
@@ -151,7 +162,7 @@ def vgpu_sanitized(session: nox.Session) -> None:
 def trace(session: nox.Session) -> None:
     """Test `tfdet locate` and the other trace commands in real TensorFlows."""
     # loadfile: tests of one file share the traces that they record.
-    pytest(session, "-n", "3", "--dist", "loadfile", "--no-loadscope-reorder", *TRACE)
+    pytest(session, "-n", "4", "--dist", "loadfile", "--no-loadscope-reorder", *TRACE)
 
 
 @nox.session(tags=["tests"])

@@ -15,6 +15,7 @@ PARTS = ("matrix", "tests/suite", "tests/runtime/upstream", "docs", "runtime", "
 # STOCK: built by TensorFlow's project; IMAGES: by NVIDIA.
 STOCK = ("tf1.13.1", "tf1.14", "tf1.15", "tf2.0", "tf2.1", "tf2.6", "tf2.8", "tf2.21")
 IMAGES = ("ngc19.06-py3", "ngc20.03-tf2", "ngc23.03-tf1")
+EMULATED = ("tf2.0", "tf2.1")  # the environments whose records of the virtual GPU are copied
 
 
 def copy_project(source: Path, root: Path) -> Project:
@@ -31,6 +32,9 @@ def few_environments(root: Path) -> Project:
     for path in project.matrix.glob("environments/*/*.toml"):
         if path.stem not in STOCK + IMAGES:
             _remove_data_of(project, path.stem)
+            path.unlink()
+    for path in project.matrix.glob("evidence/vgpu-*/*.jsonl"):
+        if path.stem not in EMULATED:
             path.unlink()
     for folder in project.matrix.glob("environments/*"):
         if not any(folder.iterdir()):

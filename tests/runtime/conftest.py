@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import itertools
+import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -11,10 +13,16 @@ from typing import Any
 import pytest
 from collection import framework
 from forks import Forks
+from interposed_programs import ROOT, Runner, write_program
 from traces import TraceBuilder
 
 from tfdeterminism.trace.causes import trace_diff
 from tfdeterminism.trace.causes.trace_diff import TraceDiff
+from tfdeterminism.trace.search.interposed_runs import InterposedRuns
+from tfdeterminism.trace.search.program_copy import ProgramCopy
+from tfdeterminism.trace.search.program_runner import ProgramRunner
+from tfdeterminism.trace.search.progress import Progress
+from tfdeterminism.trace.search.schedules import Schedules
 
 Build = Callable[[TraceBuilder, int], object]  # (trace, number of the run) -> records
 
@@ -54,3 +62,22 @@ def compare(make: Callable[..., Path]) -> Callable[..., TraceDiff]:
         return trace_diff.compare([str(make(build, run, **header)) for run in (0, 1)])
 
     return compared
+
+
+@pytest.fixture
+def runner(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., Runner]]:
+    """Yield a function runner(text, NAME=text...) that writes main.py and modules, and returns their Runner."""
+
+    def make(text: str, **modules: str) -> Runner:
+        monkeypatch.chdir(write_program(tmp_path, main=text, **modules))
+        monkeypatch.delenv("PYTHONHASHSEED", raising=False)
+        monkeypatch.setenv("PYTHONPATH", str(ROOT / "runtime"))
+        copy = ProgramCopy(["main.py"], sandbox)
+        quiet = Progress(1, out=io.StringIO())
+        return Runner(
+            InterposedRuns(ProgramRunner(copy.program, sandbox, copy.cwd), copy, sandbox, Schedules(), quiet), copy
+        )
+
+    # It has the runs' TMPDIR, in which a manager of processes makes a socket: its path has at most 107 characters.
+    with tempfile.TemporaryDirectory() as sandbox:
+        yield make

@@ -54,6 +54,7 @@ def test_a_wrong_answer_is_reported(tmp_path: Path) -> None:
 
 
 @pytest.mark.tensorflow
+@weekly.on_day(0, days=2)
 @pytest.mark.parametrize("environment", weekly.select_for_today([*QUICK]))
 def test_searches_of_quick_programs_are_right(environment: str, forks: Callable[[str], Forks], tmp_path: Path) -> None:
     wrong = {}

@@ -173,6 +173,7 @@ APPLIED = {
 
 
 @pytest.mark.tensorflow
+@weekly.on_day(1, days=2)
 @pytest.mark.parametrize("environment", weekly.select_for_today([*APPLIED]))
 def test_advice_in_real_runs(forks: Callable[[str], Forks], environment: str, tmp_path: Path) -> None:
     """The program's file is unchanged, and three runs agree, or differ as before."""

@@ -41,6 +41,7 @@ def test_each_program_has_a_true_expectation() -> None:
         assert len(candidate.lines) == len(candidate.expected), candidate.name
 
 
+@weekly.on_day(1, days=2)
 @pytest.mark.tensorflow
 def test_two_runs_of_each_program_show_the_expected_cause(torch_forks: Forks, tmp_path: Path) -> None:
     all_programs = [candidate for candidate in programs(ENVIRONMENT) if not candidate.fresh]
@@ -362,7 +363,7 @@ torch.save(weight.detach(), kept)
 """
 
 
-@weekly.on_day(0)
+@weekly.on_day(1)
 @pytest.mark.tensorflow
 def test_files_that_torch_saves_outside_the_folder_are_restored(torch_python: Path, tmp_path: Path) -> None:
     """PyTorch writes the file from C++; the user's file is as before."""

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import elf_builders as make  # one_kernel(): a fatbin whose only kernel, by default CROP, adds floats atomically
 import pytest
+import weekly
 from library_builders import DATA, cubin
 
 from tfdet.audit.cubin import built_for
@@ -90,6 +91,7 @@ def test_an_unreachable_package_index_is_reported(run: Run) -> None:
     assert "package index unreachable" in done.stderr
 
 
+@weekly.on_day(1, days=2)
 def test_the_constraints_of_pips_settings_hold_and_are_named(run: Run, published: Path, tmp_path: Path) -> None:
     (tmp_path / "bounds.txt").write_text("fast-kernels<2\n")
     done = run("fast-kernels==2.0", PIP_CONSTRAINT=str(tmp_path / "bounds.txt"))
@@ -126,6 +128,7 @@ def verdict_by_kernel(done: subprocess.CompletedProcess[str]) -> dict[tuple[str,
     return {(k["library"], k["arch"], k["name"]): k["order_dependent"] for k in json.loads(done.stdout)["kernels"]}
 
 
+@weekly.on_day(1, days=2)
 def test_a_cache_folder_of_triton(run: Run, tmp_path: Path) -> None:
     for name in ("total_by_atomics", "twice"):
         folder = tmp_path / "cache-of-triton" / name.upper()
@@ -166,6 +169,7 @@ def test_cubins_in_a_wheel(run: Run, tmp_path: Path) -> None:
     }
 
 
+@weekly.on_day(0, days=2)
 def test_baseline_shows_the_changes_since_another_version(run: Run, published: Path) -> None:
     done = run("fast-kernels==2.0", "--baseline", "fast-kernels==1.0", "--json")
     assert done.returncode == ExitCode.OK, done.stderr

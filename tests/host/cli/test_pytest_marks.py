@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import weekly
 from pytest_sessions import ARGUMENTS, run_session
 
 MODULE = """
@@ -84,6 +85,7 @@ def outcomes(stdout: str) -> dict[str, str]:
     return dict(re.findall(r"^test_mine\.py::(?:\w+::)?(\w+)(?:\[none\])? ([A-Z]+)", stdout, re.MULTILINE))
 
 
+@weekly.on_day(0, days=2)
 def test_skipped_and_deselected_cases_are_not_run(tmp_path: Path) -> None:
     """Tests that are not cases run once only."""
     skipped = BELOW.format(mark="@pytest.mark.skip", body="steady").replace("mine", "slow")
@@ -114,6 +116,7 @@ class TestMine:
 }
 
 
+@weekly.on_day(1, days=2)
 def test_a_case_that_cannot_run_fails_alone(tmp_path: Path) -> None:
     texts = [text.replace("mine", f"mine{number}") for number, text in enumerate(REFUSED.values())]
     good = BELOW.format(mark="@wrapping", body="steady").replace("mine", "good")
@@ -126,6 +129,7 @@ def test_a_case_that_cannot_run_fails_alone(tmp_path: Path) -> None:
         assert message in done.stdout
 
 
+@weekly.on_day(0, days=2)
 def test_a_method_in_a_class_of_unittest_is_reported(tmp_path: Path) -> None:
     method = (
         '\nclass TestMine(unittest.TestCase):\n    @case("mine", modes=["host"])\n    def test_mine(self, make): pass\n'
@@ -137,6 +141,7 @@ def test_a_method_in_a_class_of_unittest_is_reported(tmp_path: Path) -> None:
     assert "TestMine.test_mine is not run: write it as a function" in done.stdout
 
 
+@weekly.on_day(1, days=2)
 def test_a_source_named_after_a_parameter_runs(tmp_path: Path) -> None:
     text = ABOVE.format(mark="", body="steady").replace(
         '"mine", modes=["host"]', '"mine-{op}", modes=["host"], op=["a", "b"]'

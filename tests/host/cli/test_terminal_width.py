@@ -5,13 +5,14 @@ from __future__ import annotations
 import re
 
 import pytest
+import weekly
 from terminals import on_a_terminal, plain_lines
 
 from tfdet.base.paths import Project
 from tfdet_probe.core import report
 
 
-@pytest.mark.parametrize("columns", [60, 80, 100, 250])
+@pytest.mark.parametrize("columns", weekly.select_for_today([60, 80, 100, 250], days=2))
 @pytest.mark.parametrize(
     "command",
     [["status", "--all"], ["show", "tf2.21", "crop-and-resize-backprop"], ["envs", "--all"], ["doctor", "tf2.0"]],

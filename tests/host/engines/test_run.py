@@ -84,7 +84,7 @@ def test_json_is_records_on_standard_output_and_text_on_standard_error(
 
 
 @pytest.mark.tensorflow
-@pytest.mark.parametrize("trusted_for", ["nvidia", "cpu", None])
+@pytest.mark.parametrize("trusted_for", weekly.select_for_today(["nvidia", "cpu", None]))
 def test_records_in_a_file_are_signed_unless_the_key_is_not_trusted_for_them(
     copy: Project, tf_python: Callable[[str], Path], tmp_path: Path, trusted_for: str | None
 ) -> None:
@@ -178,7 +178,7 @@ GATES = (
 
 
 @pytest.mark.tensorflow
-@pytest.mark.parametrize("beside", ["store", "out"])
+@pytest.mark.parametrize("beside", weekly.select_for_today(["store", "out"]))
 def test_after_sigkill_no_process_writes_and_no_run_counts_twice(
     copy: Project, tf_python: Callable[[str], Path], tmp_path: Path, beside: str
 ) -> None:

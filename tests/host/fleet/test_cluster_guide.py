@@ -11,6 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import weekly
 
 from tfdet.base.paths import Project
 from tfdet.cli import fleet as command
@@ -21,6 +22,7 @@ GUIDE = (Path(__file__).parents[3] / "docs" / "how-to" / "run-on-a-cluster.md").
 BLOCK = re.compile(r"^```console at=(?P<place>\w+)\n(?P<text>.*?)^```", re.M | re.S)
 
 
+@weekly.on_day(1, days=2)
 @pytest.mark.tensorflow
 def test_the_guides_commands_print_what_it_shows(
     copy: Project, tf_python: Callable[[str], Path], tmp_path: Path

@@ -161,8 +161,7 @@ def test_without_a_control_only_a_difference_disagrees(
     project = without_emulation(copy)
     add_evidence(project, records_of(project, record_line, (emulated, "none")))
     add_evidence(project, h200_records(project, record_line, (card, "none")), Signer("lab"))
-    readme_row(project)
-    done = run_tfdet(project, "status", "--check")
+    done = run_tfdet(project, "status")
     named = "nvidia-h200 measured nondeterministic, vgpu-sm70 emulated not shown to differ"
     assert (named in done.stderr) is conflicts
     assert (done.returncode == ExitCode.CONTRADICTED) is conflicts
@@ -176,8 +175,7 @@ def test_a_gpu_record_of_other_cases_contradicts_no_emulation(
     add_evidence(project, records_of(project, record_line, ("equal", "none"), proof=proof))
     case, mode = cases_of(project)[1][-1]
     add_evidence(project, h200_records(project, record_line, ("differs", "none"), case=case, mode=mode), Signer("lab"))
-    readme_row(project)
-    assert run_tfdet(project, "status", "--check").returncode == ExitCode.OK
+    assert run_tfdet(project, "status").returncode == ExitCode.OK
 
 
 def test_a_gpu_with_a_differing_control_contradicts_a_differing_emulation(
@@ -186,8 +184,7 @@ def test_a_gpu_with_a_differing_control_contradicts_a_differing_emulation(
     project = without_emulation(copy)
     add_evidence(project, records_of(project, record_line, ("differs", "none"), ("differs", "TDO")))
     add_evidence(project, h200_records(project, record_line, ("differs", "none"), ("equal", "TDO")), Signer("lab"))
-    readme_row(project)
-    done = run_tfdet(project, "status", "--check")
+    done = run_tfdet(project, "status")
     assert "nvidia-h200 measured deterministic, vgpu-sm70 emulated nondeterministic" in done.stderr
 
 
@@ -198,8 +195,7 @@ def test_a_gpu_that_disagrees_with_its_emulation_is_reported(
     project = without_emulation(copy)
     add_evidence(project, records_of(project, record_line, ("differs", "none"), ("equal", "TDO")))
     add_evidence(project, h200_records(project, record_line, ("differs", "none"), (card, "TDO")), Signer("lab"))
-    readme_row(project)
-    done = run_tfdet(project, "status", "--check")
+    done = run_tfdet(project, "status")
     assert (done.returncode == ExitCode.CONTRADICTED) is conflicts
     assert ("nvidia-h200 measured nondeterministic, vgpu-sm70 emulated deterministic" in done.stderr) is conflicts
     if not conflicts:

@@ -86,12 +86,14 @@ print(hidden, [os.environ.get(name) for name in names])
 
 
 @pytest.mark.tensorflow
+@weekly.on_day(0, days=2)
 def test_gpus_are_hidden_until_the_fork(torch_python: Path, checkout: Project) -> None:
     """PyTorch's test code queries GPUs on import; a child could not use a GPU that was initialized before the fork."""
     assert output_of(torch_python, checkout, HIDDEN) == "['', '1', '1'] ['3', None, None]"
 
 
 @pytest.mark.tensorflow
+@weekly.on_day(1, days=2)
 def test_a_sum_shared_by_threads_is_deterministic_with_the_solution(
     torch_python: Path, checkout: Project, tmp_path: Path
 ) -> None:
@@ -184,6 +186,7 @@ def changing_untold(make):
 
 
 @pytest.mark.tensorflow
+@weekly.on_day(1, days=2)
 def test_changed_inputs_are_generated_again(torch_python: Path, whole_copy: Project, tmp_path: Path) -> None:
     """Inputs of another process, or changed by the run before, are generated again."""
     shutil.rmtree(whole_copy.suite("torch"), ignore_errors=True)

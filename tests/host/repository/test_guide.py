@@ -38,6 +38,7 @@ def section(title: str) -> str:
     return str(text)
 
 
+@weekly.on_day(0, days=2)
 @pytest.mark.tensorflow
 def test_the_guides_source_needs_one_toml_file_and_one_function(
     copy: Project, tf_python: Callable[[str], Path], tmp_path: Path
@@ -71,7 +72,7 @@ def test_the_guides_source_needs_one_toml_file_and_one_function(
     assert "cumsum-backprop" in done.stdout
 
 
-@weekly.on_day(0)
+@weekly.on_day(3)
 def test_the_guides_environment_needs_one_toml_file(tmp_path: Path) -> None:
     """Run in a copy of the checkout, with the network access that making lock files requires."""
     copy = tmp_path / "checkout"

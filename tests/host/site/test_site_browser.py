@@ -66,7 +66,7 @@ def one_of_each_kind(site: Path, longest: bool = True) -> dict[str, Path]:
     return {kind: pages_of_kind[-1 if longest else len(pages_of_kind) // 2] for kind, pages_of_kind in by_kind.items()}
 
 
-@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize("width", weekly.select_for_today(WIDTHS, days=2))
 def test_no_page_is_wider_than_the_window(site: Path, window: Callable[..., BrowserContext], width: int) -> None:
     context = window(width)
     for kind, path in one_of_each_kind(site).items():
@@ -85,7 +85,7 @@ FIND_CUT_ELEMENTS = """
 """
 
 
-@pytest.mark.parametrize("width", [1280, 1600])
+@pytest.mark.parametrize("width", weekly.select_for_today([1280, 1600]))
 def test_no_column_is_cut_on_a_desktop(site: Path, window: Callable[..., BrowserContext], width: int) -> None:
     context = window(width)
     documents = {path.stem: path for path in (site / "docs").rglob("*.html") if "<table" in path.read_text("utf-8")}
@@ -103,7 +103,7 @@ ADD_COLUMNS = """
 """
 
 
-@pytest.mark.parametrize("width", [1280, 1600])
+@pytest.mark.parametrize("width", weekly.select_for_today([1280, 1600], first=1))
 def test_no_column_of_the_whole_matrix_is_cut(site: Path, window: Callable[..., BrowserContext], width: int) -> None:
     builds = len(list((ROOT / "matrix" / "environments" / "tensorflow").glob("tf*.toml")))
     context = window(width)
@@ -197,7 +197,7 @@ def test_the_search_finds_entries_of_each_framework(site: Path, window: Callable
         expect(start.locator("#found a"), query).to_have_text([*results, "look in the table"])
 
 
-@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize("width", weekly.select_for_today(WIDTHS, days=2, first=1))
 def test_following_a_search_result_leads_to_a_record(
     site: Path, window: Callable[..., BrowserContext], width: int
 ) -> None:
@@ -276,6 +276,7 @@ def test_markup_in_the_url_is_escaped(site: Path, window: Callable[..., BrowserC
     assert page.locator("#table img").count() == 0
 
 
+@weekly.on_day(0, days=2)
 @pytest.mark.tensorflow
 def test_a_copied_command_repeats_the_observation(
     small: Project, site: Path, window: Callable[..., BrowserContext], tf_python: Callable[[str], Path], tmp_path: Path

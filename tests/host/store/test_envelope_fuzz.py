@@ -117,6 +117,7 @@ def _stored_cells(store: FuzzedStore) -> dict[str, tuple[str, str, str, str]]:
     }
 
 
+@weekly.on_day(1, days=2)
 def test_each_file_is_refused_or_taken_and_trusted_as_it_is(fuzzed: Fuzzed) -> None:
     taken, wrong = [], []
     for number in range(SENDINGS):
@@ -132,6 +133,7 @@ def test_each_file_is_refused_or_taken_and_trusted_as_it_is(fuzzed: Fuzzed) -> N
 
 
 @pytest.mark.no_cover  # thousands of envelopes, and nothing that other tests do not reach
+@weekly.on_day(1, days=2)
 def test_no_false_statement_is_verified(fuzzed: Fuzzed) -> None:
     """Ten times as many files as are added: only the check of their envelopes."""
     signatures, verified = AttestationStore.open(fuzzed.store.project, load_matrix(fuzzed.store.project.matrix)), 0

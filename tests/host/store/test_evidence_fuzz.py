@@ -47,6 +47,7 @@ def _check_taken(store: FuzzedStore, before: dict[Any, Any], records: Sequence[d
     assert not [text for record in records for text in falsehoods(store.facts, record)]
 
 
+@weekly.on_day(0, days=2)
 def test_each_mutant_is_refused_or_taken_as_it_is(store: FuzzedStore) -> None:
     before, taken, wrong = store.cells(), [], []
     for number in range(MUTANTS):

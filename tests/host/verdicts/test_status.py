@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import weekly
 from records import STACK
 from signers import Signer, write_attestations
 
@@ -85,10 +86,10 @@ def test_check_fails_when_the_evidence_contradicts_a_claim(copy: Project) -> Non
 @pytest.mark.parametrize(
     ("before", "after"),
     [
-        ("<!-- tfdet:begin gpu -->", "<!-- tfdet:begin gpu-->"),
-        ("<!-- tfdet:end gpu -->\n", ""),
-        ("TCD or TDP<sup>d</sup>", "TCD or TDP<sup>m</sup>"),
-        ("\n", "\r\n"),
+        *weekly.select_for_today(
+            [("<!-- tfdet:begin gpu -->", "<!-- tfdet:begin gpu-->"), ("<!-- tfdet:end gpu -->\n", "")]
+        ),
+        *weekly.select_for_today([("TCD or TDP<sup>d</sup>", "TCD or TDP<sup>m</sup>"), ("\n", "\r\n")]),
     ],
 )
 def test_check_fails_when_a_marker_a_gpu_cell_or_line_ends_are_changed(copy: Project, before: str, after: str) -> None:
@@ -106,7 +107,8 @@ def test_check_fails_when_docs_status_is_changed(copy: Project) -> None:
 
 
 @pytest.mark.parametrize(
-    "change", [lambda text: text.replace('"measured": false', '"measured": true', 1), lambda _: ""]
+    "change",
+    weekly.select_for_today([lambda text: text.replace('"measured": false', '"measured": true', 1), lambda _: ""]),
 )
 def test_check_fails_when_the_packaged_facts_are_changed(copy: Project, change: Callable[[str], str]) -> None:
     copy.known_file.write_text(change(copy.known_file.read_text()))
@@ -203,6 +205,7 @@ def mark_on_a_gpu(copy: Project, record_line: Callable[..., bytes], tmp_path: Pa
     return mark
 
 
+@weekly.on_day(0, days=2)
 def test_a_gpu_mark_needs_a_gpu_that_agrees(mark_on_a_gpu: Callable[..., str]) -> None:
     """A crash backs nothing, a difference refutes; equal runs count only beside a control that differed."""
     row = "`tf.nn.bias_add` backprop (see XLA note)"
@@ -216,6 +219,7 @@ def test_a_gpu_mark_needs_a_gpu_that_agrees(mark_on_a_gpu: Callable[..., str]) -
     assert "TDO<sup>m</sup>" in cell(("differs", "none"), ("equal", "TDO"))
 
 
+@weekly.on_day(1, days=2)
 def test_a_replaced_op_is_listed_where_tensorflow_has_no_solution(mark_on_a_gpu: Callable[..., str]) -> None:
     """Its backing is its graph until a GPU measures it; never where TensorFlow has a solution."""
     row = "| `tf.math.segment_sum` forward"
