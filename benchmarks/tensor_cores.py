@@ -22,7 +22,7 @@ from mmasim.nv_ptx.sim import MMA
 
 TESTS = Path(__file__).resolve().parent.parent / "tests" / "vgpu"
 sys.path[:0] = [str(TESTS)]
-import tensor_cores  # noqa: E402
+import matrix_products  # noqa: E402
 from test_tensor_cores import ARCHITECTURES, checksum, record_key  # noqa: E402
 from virtual_device import Device, build  # noqa: E402
 
@@ -34,10 +34,10 @@ def main() -> int:
     torch.set_num_threads(1)
     device, differing, elements, sums = Device(build()), 0, 0, {}
     for capability, architecture in ARCHITECTURES.items():
-        for shape in tensor_cores.SHAPES:
+        for shape in matrix_products.SHAPES:
             expected = model_result(MMA(architecture, shape.name), shape)
             sums[record_key(capability, shape)] = checksum(expected)
-            differing += int((tensor_cores.products(device, capability, shape) != expected).sum())
+            differing += int((matrix_products.products(device, capability, shape) != expected).sum())
             elements += expected.size
     if options.record:
         recorded = {"model": f"mmasim {version('mmasim')}", "sums": sums}
@@ -46,9 +46,9 @@ def main() -> int:
     return int(differing > 0)
 
 
-def model_result(model: MMA, shape: tensor_cores.Shape) -> np.ndarray:
+def model_result(model: MMA, shape: matrix_products.Shape) -> np.ndarray:
     """Return the bits of the result D of the model, of shape [warp, 16, 8]."""
-    a, b, c = tensor_cores.matrices(shape, *tensor_cores.operands(shape))
+    a, b, c = matrix_products.matrices(shape, *matrix_products.operands(shape))
     types = (shape.element, shape.element, shape.sum)
     results = [model(*map(tensor, matrices, types)) for matrices in zip(a, b, c, strict=True)]
     bits = torch.stack(results).view(torch.int16 if shape.sum == "f16" else torch.int32).numpy()

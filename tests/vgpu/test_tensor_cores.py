@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tensor_cores import SHAPES, by_lines, by_rows, products, random_words, run_products, text
+from matrix_products import SHAPES, by_lines, by_rows, products, random_words, run_products, text
 from test_approximations import murmur_finalizer
 
 RECORDED = json.loads((Path(__file__).parent / "tensor_cores.json").read_text("utf-8"))

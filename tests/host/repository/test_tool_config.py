@@ -53,6 +53,14 @@ def test_every_test_file_is_in_a_session() -> None:
     assert all(f'"tests/{folder}' in text for folder in folders)
 
 
+def test_pytest_without_arguments_collects_every_test_file() -> None:
+    """Two modules of one name, in folders that test files import from, are found only where all are imported."""
+    options = "--collect-only --quiet -p no:cacheprovider -p no:syrupy"  # syrupy: unused snapshots are no error here
+    command = [BIN / "pytest", *options.split()]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout[-2000:]
+
+
 def test_pre_commit_hooks_call_nox_sessions(sessions: dict[str, dict[str, Any]]) -> None:
     assert set(hooks()) >= {"ruff", "mypy", "vermin", "shellcheck", "actionlint"}
     for hook in hooks().values():
