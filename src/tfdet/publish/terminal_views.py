@@ -93,9 +93,9 @@ def run_headline(cells: Sequence[StatusCell]) -> RenderableType:
     table = FactTable("source", *headers.values())
     for source, solutions in listed.items():
         table.add(source, *(Text(", ".join(solutions[verdict]), style=_STYLE[verdict]) for verdict in headers))
-    rest_text = (
-        f"{len(by_source) - len(listed)} more sources in which nothing differed; --table prints all {len(cells)} cells"
-    )
+    unlisted = len(by_source) - len(listed)
+    rest_text = f"{unlisted} more sources in which nothing differed; " if unlisted else ""
+    rest_text += f"--table prints all {len(cells)} cells"
     return Group(table, Text(rest_text, style="dim")) if listed else Text(rest_text, style="dim")
 
 
