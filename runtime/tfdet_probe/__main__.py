@@ -46,7 +46,7 @@ def main(argv=None):
 
 
 def _chosen_axes(arguments):
-    """Return {detail: number} for what the records must say: a number other than the default."""
+    """Return {placement or multiprocessors: its number} of those not at their defaults, for the records."""
     axes = {virtual_gpu.PLACEMENT: arguments.placement, virtual_gpu.MULTIPROCESSORS: arguments.multiprocessors}
     if arguments.multiprocessors == virtual_gpu.DEFAULT_MULTIPROCESSORS:
         del axes[virtual_gpu.MULTIPROCESSORS]

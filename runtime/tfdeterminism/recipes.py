@@ -16,7 +16,8 @@ class Recipe(object):
     Attributes:
         kind: 'stock' or 'ngc' (NVIDIA's images and wheels).
         first, last: (major, minor), both included; last is None for an open end.
-        solution: its key in the project's matrix; None if no solution is known.
+        solution: its key in the project's matrix, such as TDO for TF_DETERMINISTIC_OPS or TDP for patch(); None if no
+            solution is known.
         environment: variables to set, ((name, value), ...).
         call: the name of a function in tf.config.experimental, or None.
         covers_xla: whether it makes ops compiled by XLA deterministic, too.

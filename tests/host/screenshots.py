@@ -29,7 +29,7 @@ _CELLS = """async ([picture, cell]) => {
 }"""
 
 
-def differing_pixels(browser: Browser, first: bytes, second: bytes) -> float:
+def share_of_differing_cells(browser: Browser, first: bytes, second: bytes) -> float:
     """Return the share of grid cells that differ, including those that only one picture has."""
     context = browser.new_context()
     try:

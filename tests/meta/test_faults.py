@@ -110,7 +110,7 @@ def test_the_rest_of_the_suite_goes_on(run, relaunched):
     assert run.records[-1]["source"] == "clean-after-all"
     for one_run in run, relaunched:
         assert one_run.record_of("clean-after-all")["observation"] == "equal"
-        assert one_run.code == 3
+        assert one_run.code == 3  # a case failed
     assert "Traceback" not in run.err
     assert "Fatal Python error" not in run.err
 

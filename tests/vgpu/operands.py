@@ -81,8 +81,8 @@ def operand_tuples(type, arity, count=4000, seed=0):
     for k, column in enumerate(randoms):
         if is_float:  # half of them near each other, where sums cancel and products round
             exponent, fraction = FORMATS[type]
-            mean = (1 << (exponent - 1)) - 1
-            spread = rng.integers(mean - 4, mean + 4, count).astype(np.uint64) << np.uint64(fraction)
+            bias = (1 << (exponent - 1)) - 1
+            spread = rng.integers(bias - 4, bias + 4, count).astype(np.uint64) << np.uint64(fraction)
             near = column & np.uint64((1 << fraction) - 1 | 1 << (bits - 1)) | spread
         else:
             near = column >> rng.integers(0, bits, count).astype(np.uint64)

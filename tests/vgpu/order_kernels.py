@@ -1,12 +1,12 @@
 """A test of VGPU_CHECK=order, which proves that no schedule changes what a kernel computes.
 
-    python tests/vgpu/order_kernels.py COUNT [SEED [sass|card]]
+    python tests/vgpu/order_kernels.py COUNT [SEED [sass|gpu]]
 
 The command visits all interleavings of small random kernels, and runs each kernel on the virtual GPU in several
 schedules.  It counts the kernels with one result (independent) and with several (differs), proved and not proved.
 The exit code is 1 if a kernel is proved but differs, or if the device computes what no interleaving does.
 sass: run machine code, compiled by ptxas.
-card: run each kernel 20 times on the card whose library VGPU_LIBRARY names (libcuda.so.1), which proves nothing.
+gpu: run each kernel 20 times on the GPU whose library VGPU_LIBRARY names (libcuda.so.1), which proves nothing.
 """
 
 import collections
@@ -57,7 +57,7 @@ mov.u32 %t, %tid.x; mov.u32 %i, %ctaid.x; mov.u32 %a, %ntid.x; mad.lo.u32 %i, %i
 REGISTERS = ".reg .pred %p; .reg .b32 %t, %i, %a, %w, %x; .reg .b64 %global, %out, %shared, %d, %given, %x8, %y8;\n"
 
 
-class Draft:
+class RandomKernel:
     """A random kernel: its PTX text, and as `kernel` the same kernel for the interpreter."""
 
     shapes = (ONE_WARP, WARPS, WARPS, BLOCKS)
@@ -232,7 +232,7 @@ class Draft:
         return f"{address_text} st.global.{type} [%d+{8 * register}], %v{register};\n"
 
 
-class MachineDraft(Draft):
+class RandomMachineKernel(RandomKernel):
     """A random kernel whose machine code does what its text says.
 
     Accesses are volatile, as ptxas would remove some otherwise.  Registers start as zeros, as in the interpreter.  No
@@ -316,30 +316,30 @@ class Runner:
         os.environ.update(VGPU_CHECK="order", VGPU_REPORT=self.report.name, VGPU_MAX_INSTRUCTIONS="10000000")
         self.device = Device(build())
 
-    def image(self, draft):
+    def image(self, generated):
         """Return what is loaded: the PTX."""
-        return draft.text()
+        return generated.text()
 
-    def load(self, draft):
+    def load(self, generated):
         """Load the kernel; return its module and function."""
-        result, module = self.device.load(self.image(draft))
+        result, module = self.device.load(self.image(generated))
         result, function = self.device.function(module) if result == 0 else (result, None)
-        assert result == 0, f"CUDA's error {result} for {draft.text()}"
+        assert result == 0, f"CUDA's error {result} for {generated.text()}"
         return module, function
 
-    def run(self, draft):
+    def run(self, generated):
         """Run the kernel in each schedule; return the results as launches() does."""
-        module, function = self.load(draft)
-        results = self.launches(draft, function)
+        module, function = self.load(generated)
+        results = self.launches(generated, function)
         self.device.cuda.cuModuleUnload(module)
         return results
 
-    def launches(self, draft, function):
+    def launches(self, generated, function):
         """Return (schedule, the kernel's result, whether it was proved) for each schedule."""
         results = []
         for schedule in SCHEDULES:
             assert self.device.cuda.vgpu_set_schedule(schedule.encode()) == 0
-            results.append((schedule, *self.launch(draft, function)))
+            results.append((schedule, *self.launch(generated, function)))
             self.report.read()  # on copies to the host, of which some bytes may be unwritten
         return results
 
@@ -350,13 +350,13 @@ class Runner:
         assert any("kernel" in line for line in lines)
         return all(line["order"]["proved"] for line in lines)
 
-    def launch(self, draft, function):
+    def launch(self, generated, function):
         """Launch a kernel; return (global memory, the registers that it keeps), and whether it was proved."""
-        memory, out = self.memory(draft.kernel), self.registers(draft)
-        result = self.enqueue(draft, function, memory, out)
-        assert result == 0, f"CUDA's error {result} for {draft.text()}"
+        memory, out = self.memory(generated.kernel), self.registers(generated)
+        result = self.enqueue(generated, function, memory, out)
+        assert result == 0, f"CUDA's error {result} for {generated.text()}"
         proved = self.is_proved()
-        rows = tuple(tuple(row[k] for k in draft.kernel.kept) for row in self.rows(draft, out))
+        rows = tuple(tuple(row[k] for k in generated.kernel.kept) for row in self.rows(generated, out))
         return (self.global_memory(memory), rows), proved
 
     def memory(self, kernel):
@@ -372,25 +372,25 @@ class Runner:
         self.device.cuda.cuMemFree_v2(memory)
         return content.raw
 
-    def registers(self, draft):
+    def registers(self, generated):
         """Allocate memory for the registers of all threads of a launch."""
-        size = 8 * draft.grid * draft.block * draft.kernel.registers
+        size = 8 * generated.grid * generated.block * generated.kernel.registers
         out = self.device.allocate(size)
         self.device.cuda.cuMemsetD8_v2(out, ctypes.c_ubyte(0), ctypes.c_size_t(size))
         return out
 
-    def rows(self, draft, out):
+    def rows(self, generated, out):
         """Return the registers of each thread of the kernel and free their memory."""
-        count = draft.kernel.registers
-        registers = (ctypes.c_uint64 * max(draft.grid * draft.block * count, 1))()
-        self.device.cuda.cuMemcpyDtoH_v2(registers, out, ctypes.c_size_t(8 * draft.grid * draft.block * count))
+        count = generated.kernel.registers
+        registers = (ctypes.c_uint64 * max(generated.grid * generated.block * count, 1))()
+        self.device.cuda.cuMemcpyDtoH_v2(registers, out, ctypes.c_size_t(8 * generated.grid * generated.block * count))
         self.device.cuda.cuMemFree_v2(out)
-        return [registers[thread * count : (thread + 1) * count] for thread in draft.kernel.threads]
+        return [registers[thread * count : (thread + 1) * count] for thread in generated.kernel.threads]
 
-    def enqueue(self, draft, function, memory, out, stream=None):
+    def enqueue(self, generated, function, memory, out, stream=None):
         """Launch a kernel on a stream; return CUDA's result."""
         arguments = (ctypes.c_void_p * 2)(ctypes.addressof(memory), ctypes.addressof(out))
-        grid, block = draft.grid, draft.block
+        grid, block = generated.grid, generated.block
         return self.device.cuda.cuLaunchKernel(function, grid, 1, 1, block, 1, 1, 0, stream, arguments, None)
 
 
@@ -400,21 +400,21 @@ class MachineRunner(Runner):
         super().__init__()
         self.folder = tempfile.TemporaryDirectory()
 
-    def image(self, draft):
+    def image(self, generated):
         text, code = (Path(self.folder.name, name) for name in ("k.ptx", "k.cubin"))
-        text.write_text(draft.text(), "utf-8")
+        text.write_text(generated.text(), "utf-8")
         subprocess.run(["ptxas", "-arch=sm_80", str(text), "-o", str(code)], check=True)
         return code.read_bytes()
 
 
-class CardRunner(Runner):
+class GpuRunner(Runner):
     """A runner of kernels on a real GPU, which has no schedules and proves nothing."""
 
     def __init__(self):
         self.device = Device(build())
 
-    def launches(self, draft, function):
-        return [(f"run {k}", *self.launch(draft, function)) for k in range(20)]
+    def launches(self, generated, function):
+        return [(f"run {k}", *self.launch(generated, function)) for k in range(20)]
 
     def is_proved(self):
         return False
@@ -429,16 +429,16 @@ def is_among(result, ends):
     )
 
 
-def judge(runner, draft, tally):
+def judge(runner, generated, tally):
     """Count the kernel; return a message on what is wrong with it, or None."""
     try:
-        ends = final_states(draft.kernel, MAX_STATES)
+        ends = final_states(generated.kernel, MAX_STATES)
     except Undefined:
         ends = set()
     except TooManyStates:
         tally["left out"] += 1
         return None
-    results = runner.run(draft)
+    results = runner.run(generated)
     independent, proved = len(ends) == 1, results[0][2]
     tally["kernels"] += 1
     tally[f"{'' if proved else 'not '}proved, {'independent' if independent else 'differs'}"] += 1
@@ -452,22 +452,26 @@ def judge(runner, draft, tally):
     return None
 
 
-def main(draft_type, runner_type):
+def main(kernel_type, runner_type):
     count, seed = int(sys.argv[1]), int(sys.argv[2]) if len(sys.argv) > 2 else 0
     runner = runner_type()
     tally, wrong = collections.Counter(kernels=0), 0
     number = 0
     while tally["kernels"] < count:
         number += 1
-        draft = draft_type(f"{seed} {number}")
-        fault = judge(runner, draft, tally)
+        generated = kernel_type(f"{seed} {number}")
+        fault = judge(runner, generated, tally)
         if fault:
             wrong += 1
-            print(f"kernel {number} of seed {seed}: {fault}\n{draft.text()}")
+            print(f"kernel {number} of seed {seed}: {fault}\n{generated.text()}")
     print(json.dumps(dict(tally, wrong=wrong), sort_keys=True))
     return int(wrong > 0)
 
 
 if __name__ == "__main__":
-    kinds = {"sass": (MachineDraft, MachineRunner), "card": (MachineDraft, CardRunner)}
-    sys.exit(main(*kinds.get("".join(sys.argv[3:]), (Draft, Runner))))
+    kinds = {
+        "": (RandomKernel, Runner),
+        "sass": (RandomMachineKernel, MachineRunner),
+        "gpu": (RandomMachineKernel, GpuRunner),
+    }
+    sys.exit(main(*kinds["".join(sys.argv[3:])]))

@@ -29,7 +29,7 @@ REGISTERS = """.reg .pred %p, %p1; .reg .b32 %t, %b, %w, %lane, %slot, %blocks, 
 """
 
 
-class Draft:
+class RandomKernel:
     """A random kernel; `text` has an order of words as an argument."""
 
     def __init__(self, seed):
@@ -101,18 +101,20 @@ class Runner:
         os.environ.update(VGPU_CHECK="order", VGPU_REPORT=self.report.name)
         self.device = Device(build())
 
-    def verdict(self, draft, order, schedule):
+    def verdict(self, generated, order, schedule):
         """Run a kernel; return (whether it was proved, its reasons)."""
         cuda = self.device.cuda
         assert cuda.vgpu_set_schedule(schedule.encode()) == 0
-        result, module = self.device.load(draft.text(order))
+        result, module = self.device.load(generated.text(order))
         result, function = self.device.function(module) if result == 0 else (result, None)
-        assert result == 0, f"CUDA's error {result} for {draft.text(order)}"
+        assert result == 0, f"CUDA's error {result} for {generated.text(order)}"
         memory, out = self.device.allocate(BYTES), self.device.allocate(4 * 96 * 2)
-        cuda.cuMemsetD32_v2(memory, draft.initial, ctypes.c_size_t(BYTES // 4))
+        cuda.cuMemsetD32_v2(memory, generated.initial, ctypes.c_size_t(BYTES // 4))
         arguments = (ctypes.c_void_p * 2)(ctypes.addressof(memory), ctypes.addressof(out))
-        result = cuda.cuLaunchKernel(function, draft.grid, 1, 1, 32 * draft.warps, 1, 1, 0, None, arguments, None)
-        assert result == 0, f"CUDA's error {result} for {draft.text(order)}"
+        result = cuda.cuLaunchKernel(
+            function, generated.grid, 1, 1, 32 * generated.warps, 1, 1, 0, None, arguments, None
+        )
+        assert result == 0, f"CUDA's error {result} for {generated.text(order)}"
         cuda.cuMemFree_v2(memory), cuda.cuMemFree_v2(out), cuda.cuModuleUnload(module)
         (launch,) = (line for line in map(json.loads, self.report) if "kernel" in line)
         return launch["order"]["proved"], {reason["reason"] for reason in launch["order"]["reasons"]}
@@ -122,14 +124,14 @@ def main():
     count, seed = int(sys.argv[1]), int(sys.argv[2]) if len(sys.argv) > 2 else 0
     runner, tally = Runner(), collections.Counter(kernels=0, unlike=0)
     for number in range(count):
-        draft = Draft(f"{seed} {number}")
-        schedule = draft.rng.choice(SCHEDULES)
-        verdicts = {order: runner.verdict(draft, order, schedule) for order in ORDERS}
+        generated = RandomKernel(f"{seed} {number}")
+        schedule = generated.rng.choice(SCHEDULES)
+        verdicts = {order: runner.verdict(generated, order, schedule) for order in ORDERS}
         tally["kernels"] += 1
         tally["proved"] += verdicts["words"][0]
         if verdicts["lines"] != verdicts["words"]:
             tally["unlike"] += 1
-            print(f"kernel {number} of seed {seed}, {schedule}: {verdicts}\n{draft.text('lines')}")
+            print(f"kernel {number} of seed {seed}, {schedule}: {verdicts}\n{generated.text('lines')}")
     print(json.dumps(tally, sort_keys=True))
     return int(tally["unlike"] > 0)
 

@@ -10,7 +10,7 @@ import sys
 from typing import NamedTuple
 
 from interleavings import GLOBAL, Access, Barrier, Kernel, Operand
-from order_kernels import BLOCKS, Draft, Runner, main
+from order_kernels import BLOCKS, RandomKernel, Runner, main
 
 WORD = 4  # bytes
 LEGACY, BLOCKING, OTHER = "legacy", ("blocking",), ("first", "second")  # streams; OTHER: non-blocking
@@ -20,7 +20,7 @@ KINDS = ("launch", "launch", "launch", "copy", "fill", "in", "out")
 NON_BLOCKING, MAX_OPERATIONS = 1, 3
 
 
-class Launch(Draft):
+class Launch(RandomKernel):
     """One launch of a program."""
 
     shapes = ([(1, 1, [0])], [(1, 2, [0, 1])], [(1, 64, [0, 32])], BLOCKS[:1])

@@ -35,7 +35,7 @@ setp.eq.u32 %p1, %r5, 0; @%p1 bra READY;
 AGAIN: ld.acquire.gpu.global.u32 %r1, [%l1+124]; setp.eq.u32 %p1, %r1, 0; @%p1 bra AGAIN;
 ld.relaxed.gpu.global.u32 %r2, [%l1+-4];
 READY: add.u32 %r2, %r2, %r5; st.relaxed.gpu.global.u32 [%l1], %r2; st.release.gpu.global.u32 [%l1+128], 1;"""
-ONE_BY_ONE = "setp.eq.u32 %p1, %i, 0; @%p1 bra FIRST;"  # FIRST: what thread 0 does
+THREAD_0_JUMPS = "setp.eq.u32 %p1, %i, 0; @%p1 bra FIRST;"  # thread 0 goes to FIRST
 LAST_BLOCK = f"""{P0} st.global.u32 [%l0+64], 1; membar.gl; atom.global.add.u32 %r1, [%l0], 1;
 setp.eq.u32 %p1, %r1, 3; @%p1 st.global.u32 [%l0+4], %i;"""
 
@@ -101,7 +101,7 @@ INDEPENDENT = {
     "its own old value": (f"{OWN} atom.global.add.u32 %r1, [%l1], 7; st.global.u32 [%l1], %r1;", 2, 64, None),
     "a clock that nobody reads": (f"mov.u32 %r1, %clock; {OWN} st.global.u32 [%l1], %i;", 2, 64, None),
 }  # fmt: skip
-# name: body, grid, block, the reason
+# name: body, grid, block, the reason (race: a plain access; memory_order: the order of atomic accesses shows)
 DEPENDENT = {
     "values of two blocks": (f"{P0} mov.u32 %r1, %ctaid.x; st.global.u32 [%l0], %r1;", 2, 1, "race"),
     "values of two lanes": (f"{P0} st.global.u32 [%l0], %t;", 1, 2, "race"),
@@ -124,22 +124,22 @@ DEPENDENT = {
         "st.global.u32 [%l1], %r1;", 2, 64, "uninitialized"),
     "a fence": (exchange("membar.gl;", 64), 1, 128, "race"),
     "one value, and one lane looks in between": (
-        f"{P0} {ONE_BY_ONE} st.global.u32 [%l0], 1; exit;"
+        f"{P0} {THREAD_0_JUMPS} st.global.u32 [%l0], 1; exit;"
         "FIRST: st.global.u32 [%l0], 5; ld.volatile.global.u32 %r1, [%l0]; st.global.u32 [%l0+4], %r1;"
         "st.global.u32 [%l0], 1;",
         2, 1, "race"),
-    "one value that somebody reads": (f"{P0} {ONE_BY_ONE} st.global.u32 [%l0], 5; exit;"
+    "one value that somebody reads": (f"{P0} {THREAD_0_JUMPS} st.global.u32 [%l0], 5; exit;"
                                       "FIRST: ld.global.u32 %r1, [%l0]; st.global.u32 [%l0+4], %r1;", 2, 1, "race"),
     "a read beside a sum": (f"{OWN} ld.global.u32 %r1, [%l0+512]; red.global.add.u32 [%l0+512], 1;"
                             "st.global.u32 [%l1], %r1;", 1, 64, "race"),
-    "two families": (f"{P0} {ONE_BY_ONE} red.global.add.u32 [%l0], 5; exit; FIRST: red.global.max.u32 [%l0], 3;",
+    "two families": (f"{P0} {THREAD_0_JUMPS} red.global.add.u32 [%l0], 5; exit; FIRST: red.global.max.u32 [%l0], 3;",
                      2, 1, "memory_order"),
     "two bounds": (f"{P0} red.global.inc.u32 [%l0], %i;", 2, 2, "memory_order"),
     "exchanged values": (f"{P0} atom.global.exch.b32 %r1, [%l0], %i;", 2, 1, "memory_order"),
     "a ticket": (f"{OWN} atom.global.add.u32 %r1, [%l0+512], 1; st.global.u32 [%l1], %r1;", 2, 32, "old_value"),
     "a look-back": (LOOK_BACK, 4, 1, "memory_order"),
     "who is last": (LAST_BLOCK, 4, 1, "old_value"),
-    "a flag": (f"{P0} {ONE_BY_ONE} ld.volatile.global.u32 %r1, [%l0]; st.global.u32 [%l0+4], %r1; exit;"
+    "a flag": (f"{P0} {THREAD_0_JUMPS} ld.volatile.global.u32 %r1, [%l0]; st.global.u32 [%l0+4], %r1; exit;"
                "FIRST: st.volatile.global.u32 [%l0], 1;", 2, 1, "memory_order"),
     "a sum that rounds": (f"{P0} cvt.rn.f32.u32 %r1, %i; mul.rn.f32 %r1, %r1, 0f3DCCCCCD;"
                           "red.global.add.f32 [%l0], %r1;", 2, 32, "rounding"),
@@ -149,7 +149,7 @@ DEPENDENT = {
     "a use of a value that another one replaces": (
         f"{OWN} {REPLACED.replace('USE', 'ld.global.u32 %r1, [%l0+512]; st.global.u32 [%l1], %r1;')}", 1, 4, "race"),
     "an atomic beside a store": (
-        f"{P0} {ONE_BY_ONE} st.global.u32 [%l0], 5; exit; FIRST: red.global.or.b32 [%l0], 0;", 2, 1, "race"),
+        f"{P0} {THREAD_0_JUMPS} st.global.u32 [%l0], 5; exit; FIRST: red.global.or.b32 [%l0], 0;", 2, 1, "race"),
     "one bit too many": (f"{P0} setp.eq.u32 %p1, %i, 0; selp.b32 %r1, 0f4B800000, 0f3F800000, %p1;"  # 2^24 and ones
                          "red.global.add.f32 [%l0], %r1;", 3, 1, "rounding"),
     "a maximum that somebody reads": (MAXIMUM + f" {OWN} st.global.u32 [%l1+512], %r2;", 4, 32, "race"),
@@ -195,7 +195,7 @@ def test_order_dependent_kernels_are_not_proved(verdict_by_kernel, name):
     ("body", "grid", "block"),
     [
         # Stores of 4 and of 1 byte: undefined in CUDA's memory model.
-        (f"{P0} {ONE_BY_ONE} st.global.u32 [%l0], 1; st.global.u32 [%l0], 0; exit;"
+        (f"{P0} {THREAD_0_JUMPS} st.global.u32 [%l0], 1; st.global.u32 [%l0], 0; exit;"
          "FIRST: st.global.u8 [%l0], 1; st.global.u8 [%l0], 0;", 2, 1),
         (f"{P0} {TWO_STORES.replace('LAST', '0')}", 9, 1),  # 18 accesses to one location
         (f"{P0} setp.gt.u32 %p1, %i, 1; @%p1 exit; {TWO_STORES.replace('LAST', '0')}", 3, 512),  # 1,536 threads

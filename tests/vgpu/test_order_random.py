@@ -58,8 +58,8 @@ def test_lines_have_the_verdicts_of_their_words(seed, count):
 
 
 def test_results_are_those_of_some_interleaving():
-    """The device stands in for the card, with one schedule for each kernel."""
-    tally = tally_of(order_kernels, 60, 7, "card")
+    """The virtual GPU stands in for the GPU, with one schedule for each kernel."""
+    tally = tally_of(order_kernels, 60, 7, "gpu")
     assert tally["kernels"] == 60
     assert "proved, independent" not in tally
 

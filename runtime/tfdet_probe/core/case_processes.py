@@ -30,7 +30,7 @@ def run_case(case, solution, target, repeats, processes, limits, determinism_var
         limits: of each process.
         determinism_variables: environment variables to unset before the solution's are set.
         contention: keep the device busy beside every process but the first.
-        proves: the device proves the first process.
+        proves: whether the device has to prove that no order of execution changes what the first process computes.
 
     Returns:
         The children's reports; one that failed is {"error": {kind, type, message, where}}.

@@ -34,8 +34,8 @@ Register = TypeVar("Register")
 class Dataflow(Protocol[Register]):
     """One function's data flow.  A node is an instruction's number, or -1 - n for the function called at n.
 
-    A role is float arithmetic with its type, such as "add f32", or "load" for a value from memory, or one of
-    _COPY_ROLES and _ORDER_INDEPENDENT.
+    A role is float arithmetic with its type, such as "add f32"; "load" for a value from memory; "input" for a special
+    register, parameter or constant; "unknown" for what is not modeled; or one of _COPY_ROLES and _ORDER_INDEPENDENT.
     """
 
     def swap(self, at: int) -> tuple[Collection[Register], Collection[Register]]:

@@ -250,7 +250,7 @@ class PtxDataflow:
     def role(self, at: int) -> str:
         name, *parts = self.opcodes[at].decode().split(".")
         if name in ("ld", "ldu") and ("param" in parts or "const" in parts):
-            return "source"
+            return "input"
         floating = next((match[1] for part in parts if (match := _FLOAT_TYPE.match(part))), None)
         if floating and name in _FLOAT_ROLES:
             return f"{_FLOAT_ROLES[name]} {floating}"

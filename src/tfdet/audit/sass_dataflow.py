@@ -32,7 +32,7 @@ _PACKED_FMA, _IMMEDIATE_ADDEND = frozenset({0x031, 0x035}), 2
 class _Form(NamedTuple):
     """The operands of an opcode, named by field: a and c are always registers, b only in some encodings."""
 
-    role: str
+    role: str  # of its result, see cas_analysis.Dataflow
     sources: str = "abc"
     wide: str = ""  # operands that are register pairs; d is the destination
     predicates: int = 0  # destination predicates
@@ -43,7 +43,7 @@ _INTEGER_FLAGS = _Form("integer", predicates=2)
 _FORMS = {
     0x002: _Form("move", "b"),  # MOV
     0x003: _Form("unknown", ""),  # P2R
-    0x005: _Form("source", "", "d"),  # CS2R
+    0x005: _Form("input", "", "d"),  # CS2R
     0x006: _Form("unknown", "", predicates=1),  # VOTE
     0x007: _Form("select", "ab"),  # SEL
     0x008: _Form("select", "ab"),  # FSEL
@@ -93,7 +93,7 @@ _FORMS = {
     0x110: _Form("convert", "b", "bd"),  # F2F with f64
     0x111: _Form("convert", "b", "bd"),  # F2I with 64 bits
     0x112: _Form("convert", "b", "bd"),  # I2F with 64 bits
-    0x119: _Form("source", ""),  # S2R
+    0x119: _Form("input", ""),  # S2R
 }
 _LOADS = frozenset({0x180, 0x181, 0x182, 0x183, 0x184})  # LD, LDG, LDC, LDL, LDS
 _LOAD_LOCAL, _LOAD_CONSTANT = 0x183, 0x182
@@ -245,7 +245,7 @@ class SassDataflow(SassCode):
         """Return what the instruction does to its sources: a role of `cas_analysis.Dataflow`."""
         opcode, high = self.opcode[at], self.high[at]
         if opcode == _LOAD_CONSTANT:
-            return "source"
+            return "input"
         if opcode in _LOADS or opcode in _ATOMS:
             return "load"
         form = _FORMS.get(opcode)
@@ -282,7 +282,7 @@ class SassDataflow(SassCode):
         return "multiply" if addend == _RZ else "multiply-add"
 
     def constants(self, at: int) -> tuple[Hashable, ...]:
-        """See `cas_analysis.Dataflow.constants`."""
+        """Return the operands of an atomic (of a CAS: compared, new) or a store; None for what may differ by thread."""
         data, size = self.low[at] >> 32 & 0xFF, self.high[at] >> 9 & 7
         if self.opcode[at] in sass.CAS:
             return tuple(
@@ -307,7 +307,7 @@ class SassDataflow(SassCode):
         return {1: 0, 2: value, 4: value, 3: ("parameter", value), 5: ("parameter", value)}.get(encoding)
 
     def memory(self, at: int) -> str:
-        """See `cas_analysis.Dataflow.memory`."""
+        """Return how it accesses shared or global memory, such as "swap" for a CAS; "" if it does not."""
         opcode = self.opcode[at]
         if self._is_never_executed(at):
             return ""

@@ -128,7 +128,7 @@ class Transaction:
     def __init__(self, listing: Path, folders: Sequence[Path]) -> None:
         """Create an empty transaction.
 
-        listing: the path of the list. folders: besides its own folder, those whose subfolders contain the files.
+        listing: the path of the list. folders: those whose subfolders contain the files, and the folder of the list.
         """
         self._list, self._folders = listing, folders
         self._root = listing.parents[1]

@@ -54,6 +54,7 @@ def compute_progress(folder: FleetFolder, jobs: JobsInFlight | None) -> Progress
     """Compute the progress. jobs: from the cluster's queue, None if the cluster does not respond."""
     ends, starts, tasks = folder.ended_attempts(), folder.started_attempts(), folder.fleet.tasks
     done = frozenset(task for task, task_ends in ends.items() if any(end.code in _DONE for end in task_ends))
+    # A submission without IDs: the submitter ended before the cluster had answered.
     submissions = [submission for submission in folder.submissions() if folder.job_ids(submission) is not None]
     submission_counts = Counter(task for submission in submissions for task in submission.tasks)
     given_up = {}

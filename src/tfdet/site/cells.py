@@ -130,7 +130,7 @@ def _audit(facts: SiteFacts, environment: str, source: str, finding: AuditFindin
          "why": kernel_finding.reason, "archs": kernel_finding.archs, "library": row.library}
         for row in finding.rows for kernel_finding in row.kernel.findings
     ]  # fmt: skip
-    return {**finding.as_json(), "blind": audit.unauditable_reason if audit else "",
+    return {**finding.as_json(), "unauditable_reason": audit.unauditable_reason if audit else "",
             "refuses": facts.status.audits[environment].refusal_messages(audit) if audit else [],
             "rows": rows[:_MAX_KERNELS], "more": max(0, len(rows) - _MAX_KERNELS)}  # fmt: skip
 

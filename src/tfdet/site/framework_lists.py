@@ -25,8 +25,8 @@ def pages(facts: SiteFacts) -> Iterator[Page]:
 def _index(facts: SiteFacts) -> Page:
     rows = [
         {"environment": key, "framework": facts.framework_name(key), "ops": len(comparison.rows),
-         "ran": _ran_counts(comparison)[CPU], "ran_on": _ran_counts(comparison), "told": len(comparison.notable_rows),
-         "disagreements": len(comparison.disagreements)}
+         "ran": _ran_counts(comparison)[CPU], "ran_on": _ran_counts(comparison),
+         "notable": len(comparison.notable_rows), "disagreements": len(comparison.disagreements)}
         for key, comparison in facts.op_comparisons.items()
     ]  # fmt: skip
     return Page(

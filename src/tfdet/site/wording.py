@@ -61,8 +61,8 @@ def css_class(verdict: str, claimed_outcome: str | None, audit_kind: str | None 
     if verdict:
         return VERDICTS[verdict].kind
     if audit_kind:
-        return f"told {audit_kind}"
-    return f"told {_CLAIM_KINDS[claimed_outcome]}" if claimed_outcome else "blank"
+        return f"unmeasured {audit_kind}"
+    return f"unmeasured {_CLAIM_KINDS[claimed_outcome]}" if claimed_outcome else "blank"
 
 
 def strip_code(text: str) -> str:

@@ -28,7 +28,7 @@ class Cost(StrictModel):
     mib: float = Field(ge=0, description="memory peak of the patched op, including its inputs and outputs")
     original_mib: float = Field(ge=0)
     eager_seconds: float | None = Field(
-        gt=0, description="median time of the smallest eager call; null: not called eagerly"
+        gt=0, description="median time of an eager call with the smallest inputs; null: not called eagerly"
     )
     original_eager_seconds: float | None = Field(gt=0)
     repeats: int = Field(ge=1)

@@ -187,13 +187,15 @@ def _uncovered_claim(claims: list[Claim], enabled: set[str], matrix: Matrix) -> 
 
 
 def to_content(status: Status) -> dict[str, Any]:
-    """Return the content of known.json: lists of sources, the list of each build ("stock 2.0", "ngc 20.03 tf1"), texts.
+    """Return the content of known.json: lists of sources; the name of each build's list ("places"); the sources' texts.
+
+    A build is named like "stock 2.0" or "ngc 20.03 tf1".
 
     Builds with equal lists share one, which has the name of the first of them, so that names stay when a list is added.
     """
     lists: dict[str, list[dict[str, Any]]] = {}
-    places: dict[str, str] = {}
-    for place, keys in _builds(status.matrix).items():
+    list_of_build: dict[str, str] = {}
+    for build, keys in _builds(status.matrix).items():
         by_source: dict[str, Remaining] = {}
         for key in keys:  # several patch levels of one minor version: a measurement of one of them holds for all
             by_source |= {
@@ -202,12 +204,12 @@ def to_content(status: Status) -> dict[str, Any]:
                 if entry.measured or entry.source not in by_source
             }
         entries = [asdict(by_source[source]) for source in status.matrix.sources if source in by_source]
-        places[place] = next((first for first, other in lists.items() if other == entries), place)
-        lists.setdefault(places[place], entries)
+        list_of_build[build] = next((first for first, other in lists.items() if other == entries), build)
+        lists.setdefault(list_of_build[build], entries)
     listed = sorted({entry["source"] for entries in lists.values() for entry in entries})
     return {
         "lists": lists,
-        "places": places,
+        "places": list_of_build,
         "sources": {key: _source_text(status.matrix.sources[key]) for key in listed},
     }
 
@@ -216,8 +218,8 @@ def _builds(matrix: Matrix) -> dict[str, list[str]]:
     keys_by_build: dict[str, list[str]] = {}
     for key, environment in matrix.environments.items():
         line, version = build_of(environment)
-        place = f"{line} {environment.version}" + (f" tf{version[0]}" if line == "ngc" else "")
-        keys_by_build.setdefault(place, []).append(key)
+        build = f"{line} {environment.version}" + (f" tf{version[0]}" if line == "ngc" else "")
+        keys_by_build.setdefault(build, []).append(key)
     return keys_by_build
 
 
@@ -229,9 +231,9 @@ def to_json(status: Status) -> str:
     """Return the file's text, with one entry per line for readable diffs."""
     content = to_content(status)
     lists = {
-        place: _block("[]", [json.dumps(entry) for entry in entries]) for place, entries in content["lists"].items()
+        build: _block("[]", [json.dumps(entry) for entry in entries]) for build, entries in content["lists"].items()
     }
-    parts = [f'"lists": {_block("{}", [f"{json.dumps(place)}: {block}" for place, block in lists.items()])}']
+    parts = [f'"lists": {_block("{}", [f"{json.dumps(build)}: {block}" for build, block in lists.items()])}']
     for name in ("places", "sources"):
         items = [f"{json.dumps(key)}: {json.dumps(value)}" for key, value in content[name].items()]
         parts.append(f'"{name}": {_block("{}", items)}')

@@ -101,14 +101,16 @@ def test_help(checkout: Project, snapshot: SnapshotAssertion, words: list[str]) 
     assert done.stdout == snapshot
 
 
+@pytest.mark.parametrize("source", [None, "crop-and-resize-backprop"])
 def test_the_headline_of_a_run(
-    project: Project, snapshot: SnapshotAssertion, capsys: pytest.CaptureFixture[str]
+    project: Project, snapshot: SnapshotAssertion, capsys: pytest.CaptureFixture[str], source: str | None
 ) -> None:
-    """The headline covers all cells of a run, which has more cells than a screen has lines."""
+    """The headline covers all cells of a run, which has more cells than a screen has lines; or those of one source."""
     status = load_status(project)
     cells = [c for c in status.cells if (c.key.environment, c.key.device) == ("tf1.14", "cpu") and c.was_run]
     assert len(cells) > MAX_TABLE_ROWS
-    Console(width=80).print(terminal_views.run_result(cells, whole=False))
+    run = [cell for cell in cells if source in (None, cell.key.source)]
+    Console(width=80).print(terminal_views.run_result(run, whole=False))
     assert capsys.readouterr().out == snapshot
 
 

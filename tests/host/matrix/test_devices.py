@@ -126,7 +126,7 @@ def test_emulated_cells_are_marked_and_change_no_other_cell(copy: Project, recor
     assert "TDO<sup>e</sup> (TF 2.1)" in line_of_cell and line_of_cell.count("<sup>m</sup>") == printed_row.count(
         "<sup>m</sup>"
     )
-    assert project.advice_file.read_bytes() == advice, "only cards speak to the users of cards"
+    assert project.advice_file.read_bytes() == advice, "emulated records give no advice on GPUs"
     assert run_tfdet(project, "status", "--check").returncode == 0
     line_of_cell = run_tfdet(project, "show", "tf2.1", "bias-add-backprop").stdout
     assert "vgpu-sm70" in line_of_cell and "emulated" in line_of_cell

@@ -13,7 +13,7 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from browser import needs_browser
 from playwright.sync_api import Browser, BrowserContext, Page
-from screenshots import differing_pixels
+from screenshots import share_of_differing_cells
 from synthetic import write_trace
 
 from tfdet.engines import locate
@@ -168,7 +168,7 @@ def test_the_page_looks_like_the_stored_images(
     def share() -> float:
         images = pictures(page)
         return max(
-            differing_pixels(browser, picture, images[name]) if name in images else 1
+            share_of_differing_cells(browser, picture, images[name]) if name in images else 1
             for name, picture in stored.items()
         )
 

@@ -119,10 +119,10 @@ def test_the_first_trusted_signature_counts(world: World) -> None:
 def test_in_a_bundle_file_the_first_trusted_signature_counts(world: World) -> None:
     envelope = json.dumps(world.envelope(world.late, world.yard))
     find_line = {record.checksum: record.line().encode() for record in world.records}.get
-    standing = replace(world.signatures, extra_envelopes=(envelope,), find_record=find_line).index_of(
+    index = replace(world.signatures, extra_envelopes=(envelope,), find_record=find_line).index_of(
         "nvidia-h100", world.records[0].environment
     )
-    assert {standing.trusted_signer(record.checksum, record.started) for record in world.records} == {"yard"}
+    assert {index.trusted_signer(record.checksum, record.started) for record in world.records} == {"yard"}
 
 
 def test_a_key_id_decides_nothing(world: World) -> None:
@@ -258,8 +258,8 @@ def test_another_lock_file_is_accepted_and_reported(copy: Project, world: World)
     """The lock file may be an earlier one."""
     world.lab.trust_in(copy)
     content = statement(world)
-    bundle = write_bundle(copy, "own.jsonl", world.records, [signed(world.lab, content)])
-    assert "another lock" not in run_tfdet(copy, "evidence", "add", "--yes", bundle).stderr
+    signed_path = write_bundle(copy, "own.jsonl", world.records, [signed(world.lab, content)])
+    assert "another lock" not in run_tfdet(copy, "evidence", "add", "--yes", signed_path).stderr
     assert "another lock" not in run_tfdet(copy, "show", "tf2.0", "bias-add-backprop").stdout
     records = batch(machine="b" * 12, **H100)
     line = signed(world.lab, subjects(statement(world, records), lock="f" * 64))
@@ -277,10 +277,8 @@ def test_all_envelopes_of_this_repository_are_valid(checkout: Project) -> None:
     paths = [path for path in EvidenceStore.open(checkout).files() if EvidenceStore.open(checkout).envelopes(path)]
     assert len(paths) >= 3
     for path in paths:
-        standing = signatures.index_of(path.parent.name, path.stem)
-        assert [attestation.untrusted_reason for attestation in standing.attestations] == [""] * len(
-            standing.attestations
-        )
+        index = signatures.index_of(path.parent.name, path.stem)
+        assert [attestation.untrusted_reason for attestation in index.attestations] == [""] * len(index.attestations)
 
 
 @pytest.mark.parametrize("keyid", ["a\nb", "\x1b[2Jx", "a\r\tb", "\u202eab"])

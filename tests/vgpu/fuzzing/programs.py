@@ -79,9 +79,9 @@ def draw_bits(rng: np.random.Generator, width: int, count: int) -> np.ndarray:
     any_bits = rng.integers(0, 1 << 64, count, np.uint64) >> np.uint64(64 - width)
     shorter = any_bits >> rng.integers(0, width, count).astype(np.uint64)
     exponent, fraction = FORMATS[FORMATS_OF[width][0]]
-    mean = (1 << exponent - 1) - 1
+    bias = (1 << exponent - 1) - 1
     near = any_bits & np.uint64((1 << fraction) - 1 | 1 << width - 1)
-    near |= rng.integers(mean - 4, mean + 4, count).astype(np.uint64) << np.uint64(fraction)
+    near |= rng.integers(bias - 4, bias + 4, count).astype(np.uint64) << np.uint64(fraction)
     offset = rng.integers(-2, 3, count).astype(np.uint64)
     low_bits = rng.integers(1, width, count).astype(
         np.uint64
@@ -107,21 +107,21 @@ def related_floats(rng: np.random.Generator, name: str, count: int) -> np.ndarra
     registers are far smaller than a unit in the last place, but decide the tie.
     """
     exponent, fraction = FORMATS[name]
-    mean, ones = (1 << exponent - 1) - 1, (1 << fraction) - 1
+    bias, ones = (1 << exponent - 1) - 1, (1 << fraction) - 1
     if rng.random() < 0.5:
-        center = 1 - mean if rng.random() < 0.2 else rng.integers(2 - mean, mean)
-        exponents = np.where(rng.random(count) < 0.5, center, 1 - mean - center + rng.choice([-1, -1, 0, 1], count))
+        center = 1 - bias if rng.random() < 0.2 else rng.integers(2 - bias, bias)
+        exponents = np.where(rng.random(count) < 0.5, center, 1 - bias - center + rng.choice([-1, -1, 0, 1], count))
         fractions = rng.choice([0, 0, ones, ones, ones - 1, 1], count)
     else:
         exponents = np.where(
-            rng.random(count) < 0.6, rng.integers(-2, 3, count), rng.integers(-mean, -mean // 4, count)
+            rng.random(count) < 0.6, rng.integers(-2, 3, count), rng.integers(-bias, -bias // 4, count)
         )
         # The lowest bits of two have a product of half a step; there may be more bits above them.
         place = rng.integers(1, fraction + 1)
         lowest = 1 << np.where(rng.random(count) < 0.5, fraction - place, place - 1)
         above = rng.integers(0, 1 << fraction, count) & -lowest & ones
         fractions = lowest | np.where(rng.random(count) < 0.5, above, 0)
-    fields = np.clip(exponents + mean, 0, 2 * mean).astype(np.uint64) << np.uint64(fraction)
+    fields = np.clip(exponents + bias, 0, 2 * bias).astype(np.uint64) << np.uint64(fraction)
     signs = rng.integers(0, 2, count).astype(np.uint64) << np.uint64(exponent + fraction)
     return signs | fields | fractions.astype(np.uint64)
 
@@ -138,7 +138,7 @@ def draw_registers(rng: np.random.Generator, width: int, count: int) -> np.ndarr
 
 
 def draw_literal(rng: random.Random, operand_type: str) -> Literal:
-    """Draw a literal of this type: a corner case or random bits."""
+    """Draw a literal of a type such as u32 or "=u32:0-255" (see Form): in its range, a corner case or random bits."""
     type = plain_type(operand_type)
     if ":" in operand_type:
         low, high = operand_type.split(":")[1].split("-")
@@ -150,7 +150,7 @@ def draw_literal(rng: random.Random, operand_type: str) -> Literal:
 
 
 def may_be_literal(operand_type: str) -> bool:
-    """Return whether PTX has literals of the type: not for halves, pairs, predicates and wider registers."""
+    """Return whether PTX has literals of the type: not for halves, pairs, predicates and wider registers ("u8@32")."""
     return (
         "@" not in operand_type
         and operand_type[0] != "p"
@@ -167,6 +167,7 @@ def draw_line(rng: random.Random, form: Form) -> Line:
         outs.append(rng.choice([name for name in names[register_width(operand_type)] if name not in outs]))
     ins: list[str | Literal] = []
     for operand_type in form.ins:
+        # "=": it has to be a literal.
         literal = operand_type[0] == "=" or (may_be_literal(operand_type) and rng.random() < 0.12)
         ins.append(draw_literal(rng, operand_type) if literal else rng.choice(names[register_width(operand_type)]))
     guard = rng.choice(["@", "@!"]) + rng.choice(names[1]) if rng.random() < 0.15 else ""

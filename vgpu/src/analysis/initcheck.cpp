@@ -54,7 +54,7 @@ void UninitializedReads::on_access(const WarpContext& warp, const Instruction& i
 }
 
 void UninitializedReads::on_launch_end(const Launch& launch, const LaunchResult&) {
-  const uint64_t threads = launch.threads();
+  const uint64_t threads = launch.threads_per_block();
   for (const auto& [line, read] : reads_) {
     std::string memory =
         read.at.space == Location::Shared ? "shared memory" : "allocation " + std::to_string(read.at.allocation);

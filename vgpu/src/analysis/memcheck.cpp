@@ -44,7 +44,7 @@ void Memcheck::on_access(const WarpContext& warp, const Instruction& i, const Me
 }
 
 void Memcheck::on_launch_end(const Launch& launch, const LaunchResult&) {
-  const uint64_t threads = launch.threads();
+  const uint64_t threads = launch.threads_per_block();
   for (const auto& [line, access] : accesses_) {
     const char* kind_name = access.kind == AccessKind::Read ? "read" : access.kind == AccessKind::Write ? "write" : "atomic";
     std::fprintf(stderr,

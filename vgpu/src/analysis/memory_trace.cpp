@@ -12,7 +12,7 @@ constexpr uint64_t kMaxLines = 20'000'000;
 
 void MemoryTrace::on_launch_begin(const Launch& launch) {
   is_enabled_ = launch.index == launch_;
-  if (is_enabled_) std::fprintf(file_, "%s %u\n", launch.program->name.c_str(), launch.threads());
+  if (is_enabled_) std::fprintf(file_, "%s %u\n", launch.program->name.c_str(), launch.threads_per_block());
 }
 
 void MemoryTrace::on_access(const WarpContext& warp, const Instruction& i, const MemoryAccess& access) {

@@ -165,7 +165,7 @@ void RaceDetector::on_warp_sync(const WarpContext& warp, uint32_t mask) {
 }
 
 void RaceDetector::on_launch_end(const Launch& launch, const LaunchResult&) {
-  const uint64_t threads = launch.threads();
+  const uint64_t threads = launch.threads_per_block();
   auto describe = [&](const AccessEpoch& access) {
     return std::string("the ") + access_kind_name(access.kind) + " of line " + std::to_string(access.line) + " by thread " +
            std::to_string(access.thread % threads) + " of block " + std::to_string(access.block);

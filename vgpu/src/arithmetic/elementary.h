@@ -1,4 +1,4 @@
-// exp2, log2, tanh, exp and log in double precision, with errors of about 1e-15.
+// exp2, log2, tanh, exp and log in double precision, with errors of about 1e-15: for the CPU fallbacks.
 //
 // The C library's functions are not used, since their last bits differ between versions and processors, but the same schedule must
 // give the same bytes everywhere.  These use only operations that IEEE 754 rounds correctly: + - * / and fma.

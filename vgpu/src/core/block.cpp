@@ -38,10 +38,10 @@ Block::Block(const Launch& launch, Schedule& schedule, const DeviceMemory& memor
              DeferredAtomics* deferred_atomics)
     : launch_(launch),
       schedule_(schedule),
-      memory_(launch, sizeof(Block) + launch.warps() * sizeof(Warp)),
+      memory_(launch, sizeof(Block) + launch.warps_per_block() * sizeof(Warp)),
       control_(launch, memory_, context_),
-      warps_(launch.warps()),
-      deferrals_(launch.warps()) {
+      warps_(launch.warps_per_block()),
+      deferrals_(launch.warps_per_block()) {
   context_.shared = memory_.shared();
   context_.shared_bytes = memory_.shared_bytes();
   context_.memory = &memory;
@@ -51,7 +51,7 @@ Block::Block(const Launch& launch, Schedule& schedule, const DeviceMemory& memor
   context_.visible_writes = &writes;
   context_.deferred = deferred_atomics;
   context_.observer = launch.observer;
-  context_.threads = launch.threads();
+  context_.threads = launch.threads_per_block();
   context_.compute_capability = launch.compute_capability;
   for (uint32_t k = 0; k < warps_.size(); k++) {
     warps_[k].number = k;
@@ -62,14 +62,14 @@ Block::Block(const Launch& launch, Schedule& schedule, const DeviceMemory& memor
 
 void Block::reset(uint32_t number) {
   context_.block = number;
-  live_threads_ = launch_.threads();
+  live_threads_ = launch_.threads_per_block();
   deferred_lanes_ = 0;
   scheduler_.reset(warps_.size());
   barriers_.reset();
   memory_.clear();
   const uint32_t multiprocessor = schedule_.multiprocessor_of(number, launch_.multiprocessors);
   for (Warp& warp : warps_) {
-    warp.reset(*launch_.program, std::min(kWarpSize, launch_.threads() - warp.number * kWarpSize));
+    warp.reset(*launch_.program, std::min(kWarpSize, launch_.threads_per_block() - warp.number * kWarpSize));
     write_block_index(launch_, number, multiprocessor, warp.groups[0].frame->registers_base());
     memory_.write_launch_constants(*warp.groups[0].frame);
   }

@@ -22,7 +22,7 @@ class GridExecutor {
       : launch_(launch),
         schedule_(schedule),
         memory_(memory),
-        order_(schedule.block_order(launch.grid[0] * launch.grid[1] * launch.grid[2], launch.warps())),
+        order_(schedule.block_order(launch.grid[0] * launch.grid[1] * launch.grid[2], launch.warps_per_block())),
         max_resident_(schedule.max_resident_blocks()),
         deferred_atomics_(schedule) {}
 

@@ -26,8 +26,8 @@ struct Launch {
   const TextureObjects* textures = nullptr;
   uint64_t grid_workspace = 0;       // of a cooperative launch: address of the state of grid.sync()
 
-  uint32_t threads() const { return block[0] * block[1] * block[2]; }  // of a block
-  uint32_t warps() const { return (threads() + kWarpSize - 1) / kWarpSize; }
+  uint32_t threads_per_block() const { return block[0] * block[1] * block[2]; }
+  uint32_t warps_per_block() const { return (threads_per_block() + kWarpSize - 1) / kWarpSize; }
 };
 
 struct LaunchResult {

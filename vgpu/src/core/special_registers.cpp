@@ -35,7 +35,7 @@ void write_special_registers(const Launch& launch, uint32_t warp, uint32_t dynam
     fill(registers, kNctaidX + k, g[k]);
   }
   fill(registers, kWarpid, warp);
-  fill(registers, kNwarpid, launch.warps());
+  fill(registers, kNwarpid, launch.warps_per_block());
   fill(registers, kNsmid, launch.multiprocessors);
   fill(registers, kDynamicShared, dynamic_offset);
   fill(registers, kDynamicSharedBytes, launch.dynamic_shared);

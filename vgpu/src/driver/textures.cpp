@@ -131,7 +131,7 @@ API int cuTexObjectCreate(uint64_t* handle, const ResourceDescriptor* resource, 
   if (view) return report_not_supported("cuTexObjectCreate: a resource view");
   Texture texture;
   if (CudaResult error = resource_texels(texture.texels, *resource)) return error;
-  texture.fetched = resource->kind == kLinearResource;
+  texture.fetched = resource->kind == kLinearResource;  // read by tex1Dfetch, for which texels outside are zero
   TextureDescriptor effective = *sampler;
   if (texture.fetched)
     effective.filter = 0, std::fill_n(effective.border, 4, 0.0f);  // linear memory has no filtering and no border color

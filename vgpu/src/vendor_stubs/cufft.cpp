@@ -1,4 +1,4 @@
-// cuFFT's plans: they must be made, or frameworks end the process; their execution is refused.
+// cuFFT's plans: they must be made, or frameworks end the process; their execution is refused (cufft.def).
 #include "driver/api.h"
 
 using namespace vgpu;

@@ -1,4 +1,4 @@
-// NCCL says which it is; what communicates is refused.
+// NCCL tells its version; functions that communicate are refused (nccl.def).
 #include "driver/api.h"
 #include "unsupported_call.h"
 

@@ -8,7 +8,11 @@ from .table import TraceTable, portable_key
 
 
 class Processes(object):
-    """The processes of which a folder has traces. files: {name: path}."""
+    """The processes of which a folder has traces.
+
+    files: {name: path}; parents: {name: name of its parent, or None}; start: when the first of several processes
+    started, in seconds since the epoch.
+    """
 
     def __init__(self, folder):
         self.folder = folder
@@ -16,7 +20,7 @@ class Processes(object):
         headers = {name: _header(path) for name, path in self.files.items()}
         self.parents = {name: header.get("parent") for name, header in headers.items()}
         started = [header["started"] for header in headers.values() if header.get("started")]
-        self.start = min(started) if len(started) > 1 else None  # a single process needs no order
+        self.start = min(started) if len(started) > 1 else None  # causes in one process need no common time
 
     def children(self, parent):
         return [name for name in self.files if parent is not None and self.parents[name] == parent]
@@ -41,21 +45,23 @@ def unmatched(left, right):
 
 def only_redistributed(left, right, parent):
     """Return whether the children of a process did the same work together, divided in another way."""
-    tables = [[TraceTable(processes.files[name]) for name in processes.children(parent)] for processes in (left, right)]
-    weights = [sorted((run.end or {}).get("weights") or "" for run in runs) for runs in tables]
+    tables_by_run = [[TraceTable(processes.files[name]) for name in processes.children(parent)]
+                     for processes in (left, right)]
+    weights = [sorted((table.end or {}).get("weights") or "" for table in tables) for tables in tables_by_run]
     if [digest for digest in weights[0] if digest] != [digest for digest in weights[1] if digest]:
         return False
-    return numpy.array_equal(*[_all_records(runs) for runs in tables])
+    return numpy.array_equal(*[_all_records(tables) for tables in tables_by_run])
 
 
-def _all_records(runs):
-    """Return the records of some runs as sorted numbers, which do not depend on process and time."""
+def _all_records(tables):
+    """Return the records of some processes as sorted hashes, which depend neither on process nor on time."""
     hashes = [numpy.empty(0, numpy.uint64)]
-    for run in runs:
-        names = numpy.array([hash(portable_key(key_of(run.definition(number)))) & 0xffffffffffffffff
-                             for number in run.ids()], numpy.uint64)
+    for table in tables:
+        # Without folders and generated file names, which differ between runs.
+        names = numpy.array([hash(portable_key(key_of(table.definition(number)))) & 0xffffffffffffffff
+                             for number in table.ids()], numpy.uint64)
         with numpy.errstate(over="ignore"):
-            hashes.append(names[run.key] * numpy.uint64(0x9e3779b97f4a7c15) ^ run.value)
+            hashes.append(names[table.key] * numpy.uint64(0x9e3779b97f4a7c15) ^ table.value)
     return numpy.sort(numpy.concatenate(hashes))
 
 

@@ -30,7 +30,9 @@ _COMPLETION_ORDER_TEXT = "it takes what tasks of a pool give as they end, and wh
 class Suspects(object):
     """The causes among the differing records of one step.
 
-    pair: an align.table.AlignedPair; differs: a flag for each of its slots; slots: of those records, ascending.
+    pair: an align.table.AlignedPair. A slot is one of its rows: a record and its counterpart in the other run; a group
+    is the range of slots of one definition. differs: a flag for each slot; slots: those that differ in this step,
+    ascending.
     """
 
     def __init__(self, pair, differs, step, slots):

@@ -36,7 +36,7 @@ A definition says what a key id means; one output of one op in one place of the 
     function   name of the graph function without its uid; "" for eager ops, "session" for session graphs
     trace      how many functions (or session graphs) of this name came before (0 for eager)
     node       node name in the graph; eager: OP@FILE:LINE#N, N-th such op of a step in its thread
-    op         op type: "MatMul"; "weight", "loss", "layer", "step" for values that are not an op's output
+    op         op type: "MatMul"; "weight", "loss", "layer" for values that are not an op's output
     output     output index; -1 for an op that writes a variable and outputs nothing
     dtype, shape   name of the type; list (null for unknown sizes) or null
     device     as far as known at that time
@@ -50,7 +50,7 @@ A definition says what a key id means; one output of one op in one place of the 
     kind       "op", "argument" (of a function body), "read", "write", "call" (calls function
                bodies; their records precede its own), "input" (input pipeline), "feed" (from
                Python: placeholders, arrays, numpy_function), "random", "stateful" (clock, counters),
-               "weight", "loss", "layer", "step"
+               "weight", "loss", "layer"
     calls      list of [function, trace] that a "call" runs, or the Python function that a numpy_function runs
     traits     list of the properties of every op of this type, see traits.py
     attrs      properties of this op, by the names in traits.py; {} if none may explain a difference

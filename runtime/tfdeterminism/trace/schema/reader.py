@@ -17,6 +17,7 @@ _BLOCK_LIMIT = 64 << 20
 _JSON_BLOCKS = (b"NOTE", b"CAPT", b"SRCS", b"TIME", b"DONE")
 _NAMES = {b"HEAD": "header", b"DEFS": "definitions", b"RECS": "records", b"NOTE": "note", b"CAPT": "capture",
           b"SRCS": "source", b"VALS": "value", b"TIME": "time", b"DONE": "end"}
+# The types of the fields of a definition, and below of each block; format.py says what each field means.
 _FIELDS = {"id": int, "function": str, "trace": int, "node": str, "op": str, "output": int, "dtype": str,
            "device": str, "line": int, "stack": list, "forward_stack": list, "inputs": list, "kind": str,
            "calls": list, "traits": list, "attrs": dict, "replica": int, "thread": str, "recorded": bool}

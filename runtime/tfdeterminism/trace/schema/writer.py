@@ -46,7 +46,10 @@ class Writer(object):
         self._block(b"TIME", _json({"at": seconds}))
 
     def definitions(self):
-        """Return a function that returns the definitions so far, as [(method, arguments), ...] for a Writer."""
+        """Return a function that returns what another file has to begin with: the definitions and source lines so far.
+
+        They are calls, as [(name of a method of Writer, its arguments), ...].
+        """
         size = os.fstat(self._file).st_size
         return lambda: [({"definitions": "define"}.get(kind, kind), (value,))
                         for kind, value in definitions_until(self.path, size)]
@@ -59,6 +62,7 @@ class Writer(object):
         self._block(b"VALS", payload)
 
     def capture(self, key, occurrence, step, name):
+        """Write that the inputs of this execution of an op are in the file `name` beside the trace."""
         self._block(b"CAPT", _json({"key": key, "occurrence": occurrence, "step": step, "file": name}))
 
     def end(self, **fields):

@@ -2,7 +2,7 @@
 // Copy buttons, and the record that an address names.
 (() => {
   const copied = async (button, text) => {
-    const told = button.textContent;
+    const label = button.textContent;
     try {
       await navigator.clipboard.writeText(text);
     } catch (error) {  // a page opened as a file may not have a clipboard
@@ -14,7 +14,7 @@
       area.remove();
     }
     button.textContent = "Copied";
-    setTimeout(() => { button.textContent = told; }, 1500);
+    setTimeout(() => { button.textContent = label; }, 1500);
   };
   window.tfdetCopy = copied;
   for (const button of document.querySelectorAll("button[data-copy]"))

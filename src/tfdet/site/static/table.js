@@ -124,7 +124,7 @@
       return shown;
     },
   });
-  const told = () => {
+  const showCount = () => {
     byId("count").textContent = `${table.getDataCount("active").toLocaleString("en")} of ${rows.length.toLocaleString("en")} cells`;
   };
   // Each of these goes through all rows: not where nothing changes.
@@ -134,7 +134,7 @@
     if (narrowed) table.setFilter(matcher());
     else if (filtered) table.clearFilter();
     filtered = narrowed;
-    told();
+    showCount();
   };
   const group = () => {
     if (chosen.group !== grouped) table.setGroupBy(chosen.group || false);

@@ -32,12 +32,12 @@ struct LaneAccess {
   bool reads = false;  // and the program uses the value
   bool strong = false;  // atomic, volatile or ordered
   bool silent = false;  // does not change the value, which is initialized
-  bool unwritten_is_followed = false;  // what it reads of unwritten bytes is followed in registers
+  bool tracks_unwritten_bytes = false;  // registers track the unwritten bytes that it reads: to read them is no fault yet
   bool in_shared = false;  // to shared memory
   bool non_coherent = false;  // by a cache that is not coherent with writes of the launch
   UpdateFamily family = {};
   uint64_t operand = 0;  // of float sums and of bounded counters (inc, dec)
-  uint32_t line = 0;
+  uint32_t line = 0;  // of the code
 };
 
 struct Phase {
@@ -46,14 +46,17 @@ struct Phase {
   bool strong = false;
   bool in_order = true;  // whether each access is after the previous ones in every schedule
   UpdateFamily family = {};
-  uint32_t line = 0;  // of the last access
+  uint32_t line = 0;  // of the code, of the last access
   uint64_t operand = 0;
   ExactSum sum = {};
   StreamOrder::Operation written_by = 0;  // the last operation that changed the value
-  // Of a line's row of kind WritesOfOneValue: the words that its store left unchanged, which are of kind UnchangedValue.
+  // Of the one phase of a 128-byte line of memory (shadow.h), of kind WritesOfOneValue: a mask of the words that the store left
+  // unchanged, which are of kind UnchangedValue.
   uint32_t silent_words = 0;
 };
 
+// What proved an access.  UpdateLoop: a compare-and-swap loop counts as one update.  Exploration: all orders of the recorded
+// accesses of a location were tried, and agree.
 enum class Rule : uint8_t { UnchangedValue, WritesOfOneValue, CommutingUpdates, ExactSum, UpdateLoop, Exploration };
 enum class UnprovedReason : uint8_t;
 
@@ -71,8 +74,7 @@ class Phases {
   void access(Phase& phase, const Accessor& now, const LaneAccess& access, const uint8_t* start);
   // Whether the access begins the next phase even if it could join the current one.
   bool is_over(const Phase& phase, const Accessor& now, const LaneAccess& access);
-  // Does the same for an update of a phase in which several blocks' updates are unordered, which is the most common case of
-  // atomics.  Returns false, and does nothing, in other cases.
+  // Like access(), but faster: an update of a phase in which several blocks' updates are unordered, the most common case of atomics.  Returns false, and does nothing, in other cases.
   bool join_unordered_updates(Phase& phase, const Accessor& now, const LaneAccess& access);
 
  private:

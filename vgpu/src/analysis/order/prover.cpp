@@ -110,7 +110,7 @@ void OrderProver::on_launch_begin(const Launch& launch) {
   begin_operation(launch.operation);
   blocks_.clear(), entered_.clear(), regions_.clear(), kernel_ = launch.program;
   enter_function(*launch.program);
-  const uint64_t threads = uint64_t(launch.grid[0]) * launch.grid[1] * launch.grid[2] * launch.threads();
+  const uint64_t threads = uint64_t(launch.grid[0]) * launch.grid[1] * launch.grid[2] * launch.threads_per_block();
   // Accesses of other operations are not in the histories.
   histories_.begin_launch(threads <= kMaxExploredThreads && stream_order_.are_all_before_current());
 }
@@ -369,7 +369,7 @@ void OrderProver::access_lane(const WarpContext& warp, BlockClock& block, const 
     if (parts && is_shared(warp, address)) return store_unspecified(location, now, access, parts, current, t.bytes);
     if (parts) report_unspecified(values.origin(), i.line);
   }
-  if (t.kind == AccessKind::Read) access.unwritten_is_followed = follow_unwritten(warp, i, lane, 0, location.written, t.bytes);
+  if (t.kind == AccessKind::Read) access.tracks_unwritten_bytes = follow_unwritten(warp, i, lane, 0, location.written, t.bytes);
   access_element(location, now, access, current, t.bytes, value);
 }
 
@@ -401,7 +401,8 @@ void OrderProver::access_element(const ShadowLocation& location, const Accessor&
                                  uint32_t bytes, const uint8_t* value) {
   set_current(location, bytes);
   const bool initialized = all_written(location.written, bytes);
-  if (access.reads && !initialized && !access.unwritten_is_followed) on_unproved(UnprovedReason::Uninitialized, access.line, 0);
+  if (access.reads && !initialized && !access.tracks_unwritten_bytes)
+    on_unproved(UnprovedReason::Uninitialized, access.line, 0);
   const bool is_sum = access.kind == PhaseKind::CommutingUpdates && is_float_sum(access.family);
   for (uint32_t offset = 0; offset < bytes;) {
     const uint32_t word_bytes = std::min(kWordBytes - (location.offset + offset) % kWordBytes, bytes - offset);
@@ -463,7 +464,7 @@ bool OrderProver::access_lines(const WarpContext& warp, BlockClock& block, const
       const uint32_t offset = word * kWordBytes;
       const ShadowLocation at_word = location + offset;
       if (t.kind == AccessKind::Read)
-        access.unwritten_is_followed =
+        access.tracks_unwritten_bytes =
             follow_unwritten(warp, i, lane.lane, k * kLineBytes + offset - lane.lane * t.bytes, at_word.written, kWordBytes);
       access_element(at_word, lane, access, address + offset, kWordBytes, line_value + offset);
     }

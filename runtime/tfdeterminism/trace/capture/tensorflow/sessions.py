@@ -9,7 +9,11 @@ from .graphs import ancestors
 
 
 class Sessions(object):
-    """The wrappers around the methods that run a session. weights: the session_weights.SessionWeights."""
+    """The wrappers around the methods that run a session.
+
+    keys: the graph_keys.GraphKeys, which gives each op's output its id in the trace; labels: the
+    variable_labels.VariableLabels; weights: the session_weights.SessionWeights.
+    """
 
     def __init__(self, recorder, keys, labels, weights, capture, wrappers):
         self._recorder = recorder

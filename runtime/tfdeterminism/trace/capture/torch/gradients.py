@@ -19,7 +19,7 @@ class Gradients(object):
             wrappers.wrap(torch.autograd, name, self._on_backward)
 
     def on_op_run(self, key):
-        """Note the sequence number of an op that has run. key: of its first output."""
+        """Note the sequence number of an op that has run. key: the id of its first output in the trace."""
         if not torch.is_grad_enabled():  # the fastest test comes first
             return
         number = pt.last_sequence_nr()

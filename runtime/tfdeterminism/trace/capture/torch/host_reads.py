@@ -59,7 +59,7 @@ class HostReads(object):
 
     def _chain(self):
         task = pool_tasks.current_task()
-        return self._of_step() if task is None else task.state.setdefault("told", _ReadChain(-1))
+        return self._of_step() if task is None else task.state.setdefault("host reads", _ReadChain(-1))
 
     def _of_step(self):
         if self._main.step != self._recorder.steps.last:
@@ -83,7 +83,7 @@ class HostReads(object):
             storage.may_change_unseen = True
             return
         stack = user_frames.stack_of_caller()
-        nth = self._recorder.eager.next_occurrence("told", tuple(stack[0][:2]) if stack else ())
+        nth = self._recorder.eager.next_occurrence("host read", tuple(stack[0][:2]) if stack else ())
         key = self._recorder.eager.key("Tensor.numpy", stack, 0, CallerIdentity(pool_tasks.thread_name(), 0, "", 0),
                                        storage.keys, nth, kind="op")
         read = storage.key_and_digest(tensor, self._recorder.eager)

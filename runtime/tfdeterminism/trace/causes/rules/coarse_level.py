@@ -9,4 +9,4 @@ FAULT = Fault.NOT_AT_LEVEL
 
 
 def matches(facts):  # facts: a cause_facts.CauseFacts
-    return facts.definition["kind"] in ("weight", "loss", "layer", "step")
+    return facts.definition["kind"] in ("weight", "loss", "layer")
