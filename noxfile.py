@@ -23,18 +23,8 @@ os.environ["PATH"] = f"{ROOT / '.venv' / 'bin'}{os.pathsep}{os.environ['PATH']}"
 # What runs inside old environments: Python 3.5 has to read it.
 OLD = ["runtime", "tests/suite", "tests/runtime/programs", "tests/runtime/recorded", "tests/runtime/forking.py"]
 FLEET = "tests/e2e/test_fleet_daemons.py"
-LONGEST = [
-    "torch",
-    "collection",
-    "pins",
-    "interventions",
-    "culprits",
-    "processes",
-    "values",
-    "fix",
-    "record",
-    "locate",
-]  # begin first
+LONGEST = ["torch", "collection", "pins", "interventions", "culprits", "processes"]  # begin first
+LONGEST += ["values", "fix", "record", "locate"]
 TRACE = [f"tests/runtime/test_trace_{name}.py" for name in LONGEST]
 TRACE += sorted({path.relative_to(ROOT).as_posix() for path in ROOT.glob("tests/runtime/test_trace_*.py")} - {*TRACE})
 PARALLEL = ["-n", "4", "--dist", "worksteal"]  # more than CI has cores: many wait for an index or a process

@@ -27,7 +27,7 @@ def copy_project(source: Path, root: Path) -> Project:
 
 
 def few_environments(root: Path) -> Project:
-    """Copy the checkout's data of `STOCK` and `IMAGES` alone, and write their tables anew."""
+    """Copy the data of `STOCK` and `IMAGES` alone, of the virtual GPU of `EMULATED`; write their tables anew."""
     project = copy_project(ROOT, root)
     for path in project.matrix.glob("environments/*/*.toml"):
         if path.stem not in STOCK + IMAGES:

@@ -14,7 +14,7 @@ import pytest
 from tfdet.base.errors import UsageError
 from tfdet.base.paths import Project
 from tfdet.matrix.load import natural_sort_key
-from tfdet.publish.overview import SourceState, in_reading_order, overview_rows
+from tfdet.publish.overview import OverviewRow, SourceState, in_reading_order, overview_rows
 from tfdet.verdicts.infer import Verdict
 from tfdet.verdicts.selection import Selection
 from tfdet.verdicts.status import Status, StatusCell
@@ -56,12 +56,20 @@ def test_sources_of_tensorflow_that_a_gpu_ran_come_first(status_of_checkout: Sta
     assert any(cell.key.source == first and cell.key.device.startswith("nvidia") for cell in ran)
 
 
+def cells_by_source(status: Status, part: OverviewRow) -> dict[str, list[StatusCell]]:
+    """Return {source: its cells} of a framework and device; one pass over all cells, which are many."""
+    by_source: dict[str, list[StatusCell]] = defaultdict(list)
+    for cell in Selection(frameworks=[part.framework], devices=[part.cli_name]).cells(status):
+        by_source[cell.key.source].append(cell)
+    return by_source
+
+
 def test_a_source_with_a_solution_has_both_verdicts_in_one_environment(status_of_checkout: Status) -> None:
     for part in overview_rows(status_of_checkout):
+        cells = cells_by_source(status_of_checkout, part)
         for source in part.sources[SourceState.SOLVED]:
-            selection = Selection(frameworks=[part.framework], devices=[part.cli_name], sources=[source])
             by_environment: dict[str, set[str]] = {}
-            for cell in selection.cells(status_of_checkout):
+            for cell in cells[source]:
                 verdicts = by_environment.setdefault(cell.key.environment, set())
                 if cell.key.solution == "none" and cell.inferred.verdict is Verdict.NONDETERMINISTIC:
                     verdicts.add("differs")
@@ -72,13 +80,9 @@ def test_a_source_with_a_solution_has_both_verdicts_in_one_environment(status_of
 
 def test_a_proved_source_is_proved_in_its_newest_environment(status_of_checkout: Status) -> None:
     for part in overview_rows(status_of_checkout):
-        selection = Selection(frameworks=[part.framework], devices=[part.cli_name])
-        controls: dict[str, list[StatusCell]] = defaultdict(list)
-        for cell in selection.cells(status_of_checkout):
-            if cell.key.solution == "none" and cell.was_run:
-                controls[cell.key.source].append(cell)
+        cells = cells_by_source(status_of_checkout, part)
         for source in part.sources[SourceState.PROVED]:
-            control = controls[source]
+            control = [cell for cell in cells[source] if cell.key.solution == "none" and cell.was_run]
             newest = max((cell.key.environment for cell in control), key=natural_sort_key)
             verdicts = {cell.inferred.verdict for cell in control if cell.key.environment == newest}
             assert verdicts == {Verdict.SCHEDULE_INDEPENDENT}, source
