@@ -52,7 +52,7 @@ def main() -> None:
             size = path.stat().st_size / 2**20
             for state in ("new", "known"):
                 command = [sys.executable, "-m", "tfdet", "evidence", "add", "--yes", str(path)]
-                seconds, cpu, gib = measure(command, root)
+                seconds, cpu, gib = measure(command, root, root / "cache")
                 print(f"{count:,} records ({size:,.0f} MiB), all {state}: {seconds:.1f} s ({cpu:.1f} s of CPU), "
                       f"{gib:.2f} GiB")  # fmt: skip
 

@@ -54,7 +54,7 @@ def _share(process: Path) -> int:
 def measure_build(name: str, root: Path, out: Path) -> None:
     memory = Memory()
     memory.start()
-    seconds, cpu, _ = measure([sys.executable, "-m", "tfdet", "site", "--out", str(out)], root)
+    seconds, cpu, _ = measure([sys.executable, "-m", "tfdet", "site", "--out", str(out)], root, out.with_name("cache"))
     memory.done.set()
     memory.join()
     pages = [path.stat().st_size for path in out.rglob("*.html")]
