@@ -336,11 +336,28 @@ import random, torch
 values = torch.ones(3, requires_grad=True)
 (values * random.Random().random()).sum().backward()
 """
+# The function frees its weights, and drops their gradients, before the program ends.
+DESCENT = """
+import random, torch
+
+def train(rate):
+    layer = torch.nn.Linear(3, 1)
+    for _ in range(2):
+        layer(torch.ones(2, 3)).sum().backward()
+        with torch.no_grad():
+            for weight in layer.parameters():
+                weight -= rate * weight.grad
+                weight.grad = None
+
+torch.manual_seed(0)
+train(random.Random().random())
+"""
 
 
+@pytest.mark.parametrize("text", [GRADIENT, DESCENT])
 @pytest.mark.tensorflow
-def test_without_an_optimizer_a_gradient_that_differs_is_seen(torch_forks: Forks, tmp_path: Path) -> None:
-    (tmp_path / "program.py").write_text(GRADIENT)
+def test_without_an_optimizer_a_difference_is_seen(text: str, torch_forks: Forks, tmp_path: Path) -> None:
+    (tmp_path / "program.py").write_text(text)
     outs = [tmp_path / run for run in "AB"]
     options = ["--level", "none"]
     done = torch_forks.run([traced(out, tmp_path / "program.py", options=options, fresh=True) for out in outs])

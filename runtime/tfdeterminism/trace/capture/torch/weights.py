@@ -1,7 +1,11 @@
-"""The trained tensors: parameters of optimizers, or, without an optimizer, leaves with their gradients."""
+"""The trained tensors: parameters of optimizers, or, without an optimizer, leaves with their gradients.
+
+A leaf is a tensor for which autograd computes a gradient, and which no op has computed.
+"""
 
 import gc
 import itertools
+import threading
 import weakref
 
 import torch
@@ -9,6 +13,7 @@ from torch.optim import optimizer as optimizers
 
 from .. import digest
 from . import digests
+from . import internals as pt
 
 
 class Weights(object):
@@ -19,7 +24,10 @@ class Weights(object):
         self._optimizers = []  # weak references
         self._inherited = set()  # numbers of the optimizers that the parent of this fork made, and the fork did not use
         self._final = {}       # {label: digest} of the parameters of freed optimizers
+        self._last_leaves = {}  # {thread: the leaves of its last gradient}, while the program has no optimizer
         wrappers.wrap(torch.optim.Optimizer, "__init__", self._on_optimizer_created)
+        wrappers.wrap(torch.autograd, "backward", self._on_gradient)
+        wrappers.wrap(torch.autograd, "grad", self._on_gradient)
 
     def _on_optimizer_created(self, original, optimizer, *args, **kwargs):
         original(optimizer, *args, **kwargs)
@@ -32,6 +40,12 @@ class Weights(object):
         if self._recorder.active and number not in self._inherited:
             with self._recorder.unrecorded():
                 self._final.update(_digests(self._label_tensors([(number, groups)])))
+
+    def _on_gradient(self, original, tensors, *args, **kwargs):
+        """Keep the leaves, which a function without an optimizer frees when it returns."""
+        if not self._optimizers and self._recorder.active:
+            self._last_leaves[threading.get_ident()] = list(_leaves_of(tensors))
+        return original(tensors, *args, **kwargs)
 
     def trained_values(self):
         """Return {label: array} of the trained tensors."""
@@ -49,7 +63,7 @@ class Weights(object):
 
     def on_fork(self):
         """Disregard the parent's optimizers in a fork, unless it uses them."""
-        self._final = {}
+        self._final, self._last_leaves = {}, {}
         self._inherited = set(range(len(self._optimizers)))
         optimizers.register_optimizer_step_post_hook(self._on_step)
 
@@ -60,7 +74,17 @@ class Weights(object):
         live = [(number, reference()) for number, reference in enumerate(self._optimizers)
                 if number not in self._inherited]
         groups = [(number, optimizer.param_groups) for number, optimizer in live if optimizer is not None]
-        return groups or ([] if self._optimizers else [(0, [{"params": _leaves()}])])
+        return groups or ([] if self._optimizers else [(0, [{"params": self._leaves()}])])
+
+    def _leaves(self):
+        """Return the tensors that a program without an optimizer trains, sorted by shape, each with its gradient.
+
+        The gradients are included because a program that trains nothing may compute them for their own sake.
+        """
+        leaves = {id(leaf): leaf for kept in list(self._last_leaves.values()) for leaf in kept}
+        leaves.update((id(candidate), candidate) for candidate in gc.get_objects() if _is_leaf_with_gradient(candidate))
+        ordered = sorted(leaves.values(), key=lambda leaf: (tuple(leaf.shape), str(digests.digest_tensor(leaf))))
+        return [tensor for leaf in ordered for tensor in (leaf, leaf.grad) if tensor is not None]
 
     def _label_tensors(self, groups):
         """Yield (label, tensor) of each parameter once."""
@@ -72,15 +96,21 @@ class Weights(object):
                     yield self._modules.name_of(tensor) or "optimizer{}.{}".format(number, index), tensor
 
 
-def _leaves():
-    """Return the tensors that a program without an optimizer trains, in the order of their shapes, and their gradients.
+def _is_leaf_with_gradient(candidate):
+    return issubclass(type(candidate), torch.Tensor) and candidate.is_leaf and candidate.grad is not None
 
-    The gradients are included because a program that trains nothing may compute them for their own sake.
-    """
-    leaves = [candidate for candidate in gc.get_objects()
-              if issubclass(type(candidate), torch.Tensor) and candidate.is_leaf and candidate.grad is not None]
-    leaves.sort(key=lambda leaf: (tuple(leaf.shape), str(digests.digest_tensor(leaf))))
-    return [tensor for leaf in leaves for tensor in (leaf, leaf.grad)]
+
+def _leaves_of(tensors):
+    """Yield the leaves from which these tensors were computed."""
+    nodes, seen = [tensor.grad_fn for tensor in pt.tensors_in(tensors)], set()
+    while nodes:
+        node = nodes.pop()
+        if node is None or node in seen:
+            continue
+        seen.add(node)
+        if hasattr(node, "variable"):
+            yield node.variable
+        nodes.extend(function for function, _ in node.next_functions)
 
 
 def _digests(labeled_tensors):
