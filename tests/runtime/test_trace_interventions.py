@@ -311,6 +311,13 @@ print(count)
     assert not path.exists()
 
 
+def test_a_temporary_name_that_is_pinned_is_free_in_each_run(tmp_path: Path) -> None:
+    """The search keeps files between runs: without more, a second run with the same names would take others."""
+    program = write_program(tmp_path, main="import tempfile\nprint(tempfile.mkdtemp()[-8:])")
+    code, output = located(program)
+    assert (code, places_of(output)) == (1, [("random", "main.py", 2)])
+
+
 def test_a_file_of_h5py_outside_the_folder(tmp_path: Path) -> None:
     """A stand-in for h5py, whose C code opens the file."""
     path, files = tmp_path / "runs.h5", tmp_path / "program" / "h5py" / "_hl" / "files.py"

@@ -1,6 +1,6 @@
 """Proven causes as text: cause, place and fix in three lines, and below them the evidence."""
 
-from ..search.interposed_runs import PRINTED
+from ..search.interposed_runs import PRINTED, WEIGHTS
 from ..search.proven_cause import (
     ALL_DIFFER,
     ALL_FAIL,
@@ -140,8 +140,18 @@ def _ends(interventions):
 def _entry_lines(result):
     """Return lines about where the difference enters the tensors, and what it reaches."""
     if not result.culprits:
-        return ["Enters:  no recorded op shows it"]
+        return ["Enters:  " + _describe_unseen_entry(result)]
     culprit = result.culprits[0]
     location = " ({}:{})".format(culprit["file"], culprit["line"]) if culprit["file"] else ""
     line = ["Enters:  {} at step {}{}".format(culprit["op_type"], culprit["step"], location)]
     return line + ["Reaches: the {}".format(result.interventions.compared)]
+
+
+def _describe_unseen_entry(result):
+    """Return what the traces show of a difference that no op of them does."""
+    compared = result.interventions.compared
+    if result.difference and result.difference.end_mismatch:
+        return "one run goes farther than the other: {}".format(result.difference.end_mismatch)
+    if result.traced_alike and compared != WEIGHTS:
+        return "no tensor: the runs recorded the same ops and values, only the {}".format(_differ(result.interventions))
+    return "no recorded op shows it"

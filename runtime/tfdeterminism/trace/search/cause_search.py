@@ -156,6 +156,8 @@ class CauseSearch(object):
                 self._copy.restore_only(pins["files"])
             what = "pinned: " + self._describe_pins(pins) if pins else doing
             runs.append(self._runs.run(turn, pins, what=what))
+            if "random" in pins:
+                self._copy.remove_temporary(runs[-1].ledger)
             if not runs[-1].failed:
                 self._ends.setdefault(_key(pins), (pins, []))[1].append(self._end_of(runs[-1]))
             if runs[-1].failed or not (whole or self.have_equal_ends(runs)):

@@ -7,6 +7,7 @@ import os
 import shutil
 import tempfile
 
+from ..interpose import kinds
 from ..interpose.kinds.files import kept_path
 
 MAX_BYTES = 2 << 30
@@ -91,6 +92,16 @@ class ProgramCopy(object):
                 if not os.path.isdir(folder):
                     os.makedirs(folder)
                 shutil.copy2(os.path.join(self._original, name), path, follow_symlinks=False)
+
+    def remove_temporary(self, rows):
+        """Remove files and folders whose names a run got from tempfile.  rows: its LedgerRows.
+
+        A later run with the same pinned names would find them taken, as no run does whose names are random.
+        """
+        names = [row.what for row in rows if row.kind == kinds.TEMPORARY_NAME]
+        for folder in (self.temporary, self.work) if names else ():
+            for parent, folders, files in os.walk(folder):
+                _remove_named(parent, folders, files, names)
 
     def changed(self):
         """Return {path: digest} of the files that runs created or changed."""
@@ -245,6 +256,18 @@ def _remove_new_folders(original, work):
             is_original = os.path.lexists(os.path.join(original, os.path.relpath(path, work)))
             if not is_original and not os.path.islink(path):
                 shutil.rmtree(path, ignore_errors=True)
+
+
+def _remove_named(parent, folders, files, names):
+    """Remove entries of a folder in whose names one of these occurs; os.walk passes by what is removed."""
+    for entry in [entry for entry in folders + files if any(name in entry for name in names)]:
+        path = os.path.join(parent, entry)
+        if entry in folders:
+            folders.remove(entry)
+        if os.path.isdir(path) and not os.path.islink(path):
+            shutil.rmtree(path, ignore_errors=True)
+        else:
+            os.remove(path)
 
 
 def _digest(path):

@@ -32,6 +32,7 @@ class SearchResult(object):
         self.culprits = []
         self.masked_by_tracing = False  # whether the program was shown to differ only without probes
         self.interventions = None  # a proven_cause.Interventions
+        self.traced_alike = False  # whether runs recorded ops, and all of them agree
         self.unlocated = None   # a sentence about runs that differ although no recorded op does
 
     def set_interventions(self, interventions):

@@ -63,6 +63,7 @@ class Search(object):
             weights = self._compare_weights()
             step = weights.first_step if weights is not None else None
             closest = self._find_at_step(step) if step is not None else self._compare_ops(self._steps)
+            self.result.traced_alike = weights is None and closest is None
         except (ProgramFailedError, TraceFormatError) as error:
             self._add_finding("where it enters the tensors is not known: {}".format(error.cause))
             closest = None

@@ -18,7 +18,8 @@ from .base import Function, Kind
 _CALLERS = 3  # maximum of frames between the user's line and os.stat; imports call it for thousands of files
 _LARGEST = 64 << 20  # bytes
 _DATABASE_FILES = ("", "-wal", "-shm")  # endings of the names of the files of a database
-_SKIPPED = (".py", ".pyc", ".so", ".json.part", ".tfdt")
+_BYTE_CODE = ".pyc"
+_SKIPPED = (".py", _BYTE_CODE, ".so", ".json.part", ".tfdt")
 
 
 class Files(Kind):
@@ -121,7 +122,8 @@ class Files(Kind):
     def written(self, path):
         """Note a file that is about to be written, by Python or C++."""
         full = os.path.abspath(path)
-        if full.startswith(self._system) or stat.S_ISDIR(self._mode(full)):  # a folder is opened for O_TMPFILE
+        is_folder = stat.S_ISDIR(self._mode(full))  # a folder is opened for O_TMPFILE
+        if is_folder or full.startswith(self._system) or full.endswith(_BYTE_CODE):
             return
         is_old = self._is_file(full)
         if is_old and not full.startswith(self.interposer.root):

@@ -10,13 +10,16 @@ import builtins
 import functools
 import hashlib
 import io
+import itertools
 import os
 
 from .base import Kind, no_value
 
 FIRST_DRAW = "first draw"  # from a global generator that the program did not seed; the value is the line
+TEMPORARY_NAME = "temporary-name"  # kind of a row whose function is a name that tempfile made
 GLOBAL = "global:"  # prefix of the place of a global generator
 _BLOCK = 64  # bytes of a digest
+_TEMPORARY_NAMES = 1000  # that a process notes
 _DEVICES = ("/dev/urandom", "/dev/random")
 _PYTHON_DRAWS = (
     "random randint randrange choice choices shuffle sample uniform gauss normalvariate getrandbits betavariate"
@@ -53,7 +56,12 @@ class RandomNumbers(Kind):
             self.replace(os, "getrandom", lambda place, original, size, flags=0: self._stream(place, size))
         self._replace_open()
         self.interposer.imports.add(
-            {"random": self._hook_random, "numpy.random": self._hook_numpy, "uuid": self._hook_uuid}
+            {
+                "random": self._hook_random,
+                "numpy.random": self._hook_numpy,
+                "uuid": self._hook_uuid,
+                "tempfile": self._hook_tempfile,
+            }
         )
 
     def _stream(self, place, size):
@@ -126,6 +134,18 @@ class RandomNumbers(Kind):
             lambda place, *_, **__: module.UUID(bytes=self._stream(place, 16), version=1),
             str,
         )
+
+    def _hook_tempfile(self, module):
+        """Note the names, because a pinned one is free in a first run alone, unless the next begins without it."""
+        original, numbers = module._RandomNameSequence.__next__, itertools.count()
+
+        def next_name(names):
+            name = original(names)
+            if next(numbers) < _TEMPORARY_NAMES:
+                self.interposer.note(TEMPORARY_NAME, "-", name)
+            return name
+
+        module._RandomNameSequence.__next__ = next_name
 
     # Global generators of any library
 
