@@ -113,7 +113,7 @@ def list_errors(path: Path) -> list[tuple[str, object]]:
 
 def verdicts(path: Path) -> dict[tuple[str, ...], str]:
     """Return {cell: verdict} from these records alone."""
-    status = load_status(Project(ROOT), [path], store=False)
+    status = load_status(Project(ROOT), [path], read_store=False)
     return {
         tuple(status_cell.key): str(status_cell.inferred.verdict)
         for status_cell in status.cells

@@ -11,10 +11,11 @@ from tfdet_common.order_report import LEFT_OUT, NO_KERNEL, RUNS_DIFFER
 if TYPE_CHECKING:  # for type comments alone
     from tfdet_common.order_report import KernelLaunches, OrderReport  # noqa: F401
 
-# What a proof leaves open: any schedule.  Addresses and the number of multiprocessors are those of the run.
+# What may vary under the proof: it holds for every schedule, for the addresses and the multiprocessors of the run.
 AXES = ("schedule",)
 HOLDS_FOR = "input"  # the proof holds for the inputs that ran, not for every input of their shapes
-# Sizes of a record's lists; MAX_LINES: of a reason; MAX_NAME: characters of a kernel's name.
+# Sizes of a record's lists; MAX_LINES: lines of PTX, or offsets in machine code, that a reason names; MAX_NAME:
+# characters of a kernel's name.
 MAX_KERNELS, MAX_HOST, MAX_REASONS, MAX_LINES, MAX_NAME, MAX_SCHEDULES = 128, 64, 16, 2, 600, 8
 
 

@@ -24,7 +24,7 @@ from tfdet.matrix.models import Environment
 Registrations = dict[str, dict[str, list[str]]]
 """{op: {device: [dtypes]}} of the ops with a GPU kernel; the device `DEFAULT` is any device."""
 
-FRAMEWORK = "tensorflow"  # the only framework with such a registry here
+TENSORFLOW = "tensorflow"  # the only framework with such a registry here
 _MINUTES = 10
 _ADVICE = "The rest of the audit needs no TensorFlow: run it without --kernel-registrations."
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from tfdet.audit import serialize
-from tfdet.audit.registrations import FRAMEWORK, Registrations, read_registrations
+from tfdet.audit.registrations import TENSORFLOW, Registrations, read_registrations
 from tfdet.audit.report import Audit, audit, check_archs
 from tfdet.audit.targets import Target, resolve
 from tfdet.base import console
@@ -110,7 +110,7 @@ def _load_or_read_registrations(project: Project, matrix: Matrix, target: Target
     if stored is not None:
         return stored
     environment = matrix.environment(target.environment)
-    if environment.framework != FRAMEWORK:
+    if environment.framework != TENSORFLOW:
         return None
     try:
         return read_registrations(project, target.environment, environment, target.wheel, target.libraries)

@@ -68,7 +68,7 @@ def reproduce(
     _run_cells(
         project, status.matrix, cells, Selection(device=device, repeats=repeats, processes=processes), engine, out
     )
-    new_status = load_status(project, [out] if is_there(out) else [], store=False)
+    new_status = load_status(project, [out] if is_there(out) else [], read_store=False)
     comparisons = compare(status, new_status, cells)
     if as_json:
         print_json({"seed": seed, "cells": [comparison.as_json() for comparison in comparisons]})

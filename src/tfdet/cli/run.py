@@ -129,7 +129,7 @@ def _show_run(project: Project, records: list[Record], out: Path | None, whole_t
     from tfdet.verdicts.status_loading import load_status
 
     keys = {CellKey(r.environment, r.device.model, r.source, r.solution) for r in records}
-    status = load_status(project, [out], store=False) if out else load_status(project, include_unsigned=True)
+    status = load_status(project, [out], read_store=False) if out else load_status(project, include_unsigned=True)
     cells = [cell for cell in status.cells if cell.key in keys]
     console.out().print(terminal_views.run_result(cells, whole_table))
 

@@ -85,7 +85,7 @@ def status(
     if write or check:
         project.require_checkout("--write" if write else "--check")
     loaded = load_status(
-        project, records or [], store=not no_store, include_unsigned=include_unsigned, cached=not (write or check)
+        project, records or [], read_store=not no_store, include_unsigned=include_unsigned, cached=not (write or check)
     )
     cells = selection.cells(loaded)
     contradictions = loaded.contradictions()

@@ -89,7 +89,8 @@ def plan_tasks(
 
 
 def _selected_cells(matrix: Matrix, key: str, sources: Sequence[str], options: FleetOptions) -> list[PlannedCell]:
-    cells = [cell for cell in plan_cells(matrix, key) if cell.device == options.device and cell.reason is None]
+    runnable = [cell for cell in plan_cells(matrix, key) if cell.reason is None]
+    cells = [cell for cell in runnable if cell.device == options.device]
     solutions = {"none", *options.solutions} if options.solutions else None
     return [
         cell

@@ -166,7 +166,7 @@ class Claim(EnvironmentSelector):
     package: Text | None = Field(default=None, description="package of the source; copied from the source's file")
     device: Device = "gpu"
     solutions: list[Text] = Field(min_length=1, description="solutions to which the claim applies, each on its own")
-    outcome: Literal["deterministic", "nondeterministic", "raises", "no-solution"]
+    outcome: Literal["deterministic", "nondeterministic", "raises", "no-solution"]  # the last: NS1, as documents say
     except_cases: list[Text] = Field(default=[], description="cases to which the claim does not apply")
     partly: bool = Field(default=False, description="whether only some calls raise; the others may be deterministic")
     note: str = ""

@@ -73,7 +73,7 @@ def _claim_text(status: Status, key: str, source: Source, environment_key: str, 
     backing = {
         solution: _backing(status, environment_key, key, solution, outcome) for solution, outcome in outcomes.items()
     }
-    deterministic = [
+    named = [  # NS1, "no solution is available", is shown among the solutions
         solution
         for solution, outcome in outcomes.items()
         if outcome in ("deterministic", "no-solution") and solution != NONE
@@ -81,11 +81,11 @@ def _claim_text(status: Status, key: str, source: Source, environment_key: str, 
     raising = [solution for solution, outcome in outcomes.items() if outcome == "raises"]
     has_no_solution = outcomes and "deterministic" not in outcomes.values()
     is_replaced = has_no_solution and key in remaining_sources.replaced(environment)
-    texts = [_with_marks(deterministic, backing, " or ")] if deterministic else []
+    texts = [_with_marks(named, backing, " or ")] if named else []
     texts += [f"by default<sup>{backing[NONE]}</sup>"] if outcomes.get(NONE) == "deterministic" else []
     texts += [f"raises under {_with_marks(raising, backing, ' and ')}"] if raising else []
     texts += (
-        [f"{remaining_sources.ENABLED}<sup>{_replaced_backing(status, environment_key, key)}</sup>"]
+        [f"{remaining_sources.ENABLE_DETERMINISM}<sup>{_replaced_backing(status, environment_key, key)}</sup>"]
         if is_replaced
         else []
     )
@@ -115,9 +115,12 @@ def _replaced_backing(status: Status, environment: str, source: str) -> str:
 
     m, e, ✗: as in _backing; p: only tests/runtime check the graph of the replacement, and no run of it is recorded.
     """
-    if _measured_mark(status, environment, source, remaining_sources.ENABLED, _is(Verdict.NONDETERMINISTIC)):
+    if _measured_mark(status, environment, source, remaining_sources.ENABLE_DETERMINISM, _is(Verdict.NONDETERMINISTIC)):
         return "✗"
-    return _measured_mark(status, environment, source, remaining_sources.ENABLED, _is_shown_deterministic) or "p"
+    return (
+        _measured_mark(status, environment, source, remaining_sources.ENABLE_DETERMINISM, _is_shown_deterministic)
+        or "p"
+    )
 
 
 _CellPredicate = Callable[[InferredCell], bool]
@@ -148,7 +151,7 @@ def _measured_mark(status: Status, environment: str, source: str, solution: str,
 _BACKING_MARKS = {
     "deterministic": (None, _is_shown_deterministic),
     "raises": (None, _is(Verdict.RAISES)),
-    "no-solution": (NONE, _is(Verdict.NONDETERMINISTIC)),  # a solution that does not help contradicts no claim
+    "no-solution": (NONE, _is(Verdict.NONDETERMINISTIC)),  # a control that differed confirms that none exists
 }
 
 
@@ -266,7 +269,7 @@ class MeasuredTable:
 def measured_table(status: Status, device: str, package: str | None = None) -> MeasuredTable:
     """Return the table of the cells that ran on a device, with separate rows for sources without any difference.
 
-    package: that of the environments, see models.Environment.
+    package: the additional package that the environments have, such as Horovod; None: those with the framework alone.
     """
     among = {key for key, environment in status.matrix.environments.items() if environment.package == package}
     cells = [cell for cell in status.cells if cell.key.device == device and cell.inferred.verdict is not Verdict.BLANK]

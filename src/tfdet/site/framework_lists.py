@@ -105,7 +105,7 @@ def _row(comparison: OpComparison, row: OpRow) -> dict[str, Any]:
 
 
 def _list_entries(row: OpRow) -> dict[str, Any]:
-    """Return what the framework's lists say about an op."""
+    """Return what the framework's lists say about an op.  tolerance: the difference that its tests allow."""
     return {"documentation": row.documentation_text, "tags": row.op.tags, "tolerance": row.op.tolerance}
 
 

@@ -17,7 +17,8 @@ from tfdet.site.page import Page
 from tfdet.site.site_facts import SiteFacts
 from tfdet.site.wording import VERDICTS
 
-# The marks that tables.claim_cell puts behind a claim, by the kind of evidence that backs it.
+# The marks that tables.claim_cell puts behind a claim, by what backs it.  shipped: order-dependent kernels are in the
+# binaries, and it is unknown whether the op reaches them; replaced: tfdeterminism replaces the op, and no run shows it.
 _MARKS = {"m": "measured", "e": "emulated", "a": "audited", "s": "shipped", "p": "replaced", "d": "documented"}
 _MAX_CHANGES = 40  # changes on the page; the feed has more
 
@@ -27,7 +28,7 @@ def page(facts: SiteFacts, changes: Sequence[VerdictChange]) -> Page:
     rows = [
         {"source": key, "title": facts.matrix.sources[key].title,
          "cells": [tables.claim_cell(facts.status, key, column) for column in columns]}
-        for key in facts.sources if facts.matrix.sources[key].group == "gpu-confirmed"  # as in the README
+        for key in facts.sources if facts.matrix.sources[key].group == "gpu-confirmed"  # the README's table "Confirmed"
     ]  # fmt: skip
     verdicts = Counter(str(cell.inferred.verdict) for cell in facts.cells if cell.was_run)
     data: dict[str, Any] = {

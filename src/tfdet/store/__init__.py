@@ -1,1 +1,1 @@
-"""The files of records, audits and durations: reading, strict validation and adding."""
+"""The stored files: records with their signatures, audits, costs and batch invariance; reading, validation, adding."""

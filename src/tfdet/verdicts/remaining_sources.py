@@ -18,7 +18,7 @@ from tfdet.verdicts.infer import CellKey, InferredCell, Verdict
 from tfdet.verdicts.status import Status
 from tfdeterminism import recipes
 
-ENABLED = "ED"  # the key of tfdeterminism.enable_determinism()
+ENABLE_DETERMINISM = "ED"  # the key of tfdeterminism.enable_determinism()
 
 
 @dataclass(frozen=True)
@@ -94,18 +94,20 @@ def remaining(status: Status, key: str) -> list[Remaining]:
 
 def _measured(status: Status, key: str, source: str) -> Iterator[tuple[str, InferredCell]]:
     for device in status.measured_models:
-        yield device, status.verdict(CellKey(key, device, source, ENABLED))
+        yield device, status.verdict(CellKey(key, device, source, ENABLE_DETERMINISM))
 
 
 def _emulated(status: Status, key: str, source: str) -> str | None:
     """Return the emulated GPU model on which a source differed in an environment, or None."""
-    cells = {device: status.verdict(CellKey(key, device, source, ENABLED)) for device in status.emulated_models}
+    cells = {
+        device: status.verdict(CellKey(key, device, source, ENABLE_DETERMINISM)) for device in status.emulated_models
+    }
     return next((device for device, cell in cells.items() if cell.verdict is Verdict.NONDETERMINISTIC), None)
 
 
 def _shown_to_help(status: Status, key: str, source: str, device: str) -> str:
     """Return "; needs SOLUTIONS" with the solutions that were measured to help; empty if there are none."""
-    other_solutions = [name for name in status.matrix.solutions if name not in (NONE, ENABLED)]
+    other_solutions = [name for name in status.matrix.solutions if name not in (NONE, ENABLE_DETERMINISM)]
     cells = {name: status.verdict(CellKey(key, device, source, name)) for name in other_solutions}
     names = [name for name, cell in cells.items() if cell.verdict is Verdict.DETERMINISTIC]
     return f"; {_needs(status.matrix, names)}" if names else ""

@@ -33,7 +33,7 @@ from tfdet.verdicts.status import Status, StatusCell
 def load_status(
     project: Project,
     extra: Iterable[Path] = (),
-    store: bool = True,
+    read_store: bool = True,
     include_unsigned: bool = False,
     cached: bool = True,
 ) -> Status:
@@ -42,7 +42,7 @@ def load_status(
     Args:
         project: the checkout or installation.
         extra: files of records that count as well, but are not added to the store.  A record in both counts once.
-        store: whether the project's own evidence is read.
+        read_store: whether the project's own evidence is read.
         include_unsigned: whether unsigned records count also for devices that require signatures.  Those in `extra`
             always do.
         cached: whether to use cells that were inferred earlier from the same files; never if there are `extra` files.
@@ -56,7 +56,7 @@ def load_status(
         project, matrix, [line for path in extra for _, line in read_bundle(bundle_path(path))], extra_lines.get
     )
     evidence = EvidenceStore.open(project, rules)
-    files = evidence.files() if store else []
+    files = evidence.files() if read_store else []
     partitions: dict[tuple[str, str], _Partition] = defaultdict(lambda: ([], []))
     for path in files:
         partitions[path.parent.name, path.stem][0].append(path)

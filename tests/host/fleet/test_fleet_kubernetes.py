@@ -24,7 +24,8 @@ TASKS = [
 
 def generated_manifests(device: str = "gpu", queue: str | None = "gpus", **how: Any) -> list[dict[str, Any]]:
     """Return the manifests for TASKS."""
-    documents = manifests("tfdet", FleetOptions(device=device, **how), TASKS, "r.example/", "records", queue)
+    name, volume_claim = "tfdet", "records"
+    documents = manifests(name, FleetOptions(device=device, **how), TASKS, "r.example/", volume_claim, queue)
     items: list[dict[str, Any]] = documents["items"]
     return items
 

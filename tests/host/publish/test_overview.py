@@ -23,7 +23,7 @@ from tfdet.verdicts.status_loading import load_status
 
 @pytest.fixture(scope="module")
 def status_of_checkout(checkout: Project) -> Status:
-    return load_status(checkout, [], store=True)
+    return load_status(checkout, [], read_store=True)
 
 
 def test_each_source_that_ran_is_counted_once_for_each_kind_of_device(status_of_checkout: Status) -> None:

@@ -19,6 +19,7 @@ SPAN = re.compile(
 
 @pytest.fixture(scope="module")
 def matrix(checkout: Project) -> Matrix:
+    """Return the matrix of TensorFlow, whose tables the project publishes in its README."""
     return load_matrix(checkout.matrix).for_published_framework
 
 

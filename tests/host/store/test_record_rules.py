@@ -46,7 +46,10 @@ def gpu_fields(**changes: Any) -> dict[str, Any]:
 
 
 def virtual_gpu_fields(**changes: Any) -> dict[str, Any]:
-    """Return the fields of a record of the virtual GPU, with changes of its details; None: without this detail."""
+    """Return the fields of a record of the virtual GPU, with changes of its details; None: without this detail.
+
+    Details: reference and schedules: of the runs; sources: hash of the virtual GPU's source code.
+    """
     details = {"reference": "serial", "schedules": ["reverse"], "sources": "0" * 12, **changes}
     given_details = {name: value for name, value in details.items() if value is not None}
     return {"device": {**VGPU, "details": given_details}, "ran_on": ["GPU:0"]}
@@ -130,7 +133,7 @@ IN_TABLES: list[tuple[str, str, dict[str, Any]]] = [
     ("a place twice", "equal", {"ran_on": ["CPU:0", "CPU:0"]}),
     *((f"a place without a number: {place}", "equal", {"ran_on": [place]}) for place in ("CPU:", "CPU:x", "CPU:-1")),
     ("a place with a zero more", "equal", {"ran_on": ["CPU:00"]}),
-    ("sources of no hash", "equal", virtual_gpu_fields(sources="abc")),
+    ("source code without a hash", "equal", virtual_gpu_fields(sources="abc")),
     ("a schedule twice", "equal", virtual_gpu_fields(schedules=["reverse", "reverse"])),
     ("a code twice", "equal", virtual_gpu_fields(code=["ptx", "ptx"])),
     ("a Python that runs no probe", "equal", {"stack": {**STACK, "python": "2.7.18"}}),
@@ -219,7 +222,7 @@ def test_the_fast_reader_of_status_refuses_it_too(
     [
         {"case": "no-such-case-eager"},
         {"mode": "xla"},
-        {"solution": "TDO"},
+        {"solution": "TDO"},  # TF_DETERMINISTIC_OPS, which is not in determinism_environment
         {"solution": "TCD", "determinism_environment": {"TF_CUDNN_DETERMINISTIC": "1"}},  # concerns no CPU
         {"environment": "tf2.21"},
         {"source": "no-such-source"},

@@ -1,4 +1,4 @@
-"""Digests inside TensorFlow, of values and of all their single mutations: prints how many were missed."""
+"""Digests inside TensorFlow, of values and of random single changes of them: prints how many were missed."""
 
 import json
 

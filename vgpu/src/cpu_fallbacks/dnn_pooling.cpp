@@ -18,7 +18,7 @@ struct PoolingShapes {
       : pooling(given),
         inputs((x.check(), y.check(), x.spatial_size())),
         windows(spatial_dims(x), spatial_dims(y), pooling.window, pooling.pads, pooling.strides, Dims(pooling.window.size(), 1),
-                false) {
+                /*is_convolution=*/false) {
     if (x.batch_size() != y.batch_size() || x.channels() != y.channels()) throw InvalidValue();
   }
 
