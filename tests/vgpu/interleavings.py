@@ -68,7 +68,7 @@ class Kernel(NamedTuple):
 
 
 class State(NamedTuple):
-    """Where each thread is, its registers, and memory, with the bytes that no thread wrote."""
+    """Where each thread is, its registers, and memory, with the bytes that no thread wrote, or wrote undefined."""
 
     positions: tuple  # of each thread: the number of its steps so far
     registers: tuple  # of each thread; None: undefined
@@ -193,6 +193,8 @@ class StateSearch:
         if step.space == "shared":
             address += GLOBAL + SHARED * self.kernel.blocks[thread]
         if step.what == "st":
+            if step.space == "shared" and self.is_undefined(step, registers):  # not a result, unless it is read
+                return self.advance(self.forget(state, address, step), thread)
             return self.advance(self.store(state, address, step, self.operand_value(step, thread, registers)), thread)
         old = self.load(state, address, step)
         if step.what == "cas_loop":
@@ -224,11 +226,17 @@ class StateSearch:
     def operand_value(self, step, thread, registers):
         """Return the value of the operand."""
         kind, number = step.operand
+        if self.is_undefined(step, registers):
+            raise Undefined
         value = {"constant": number, "thread": self.kernel.threads[thread] & number}.get(kind)
         value = registers[number] if kind == "register" else value
-        if value is None:
-            raise Undefined
         return value % (1 << 8 * WIDTH[step.type])
+
+    @staticmethod
+    def is_undefined(step, registers):
+        """Return whether the operand is an undefined register."""
+        kind, number = step.operand
+        return kind == "register" and registers[number] is None
 
     @staticmethod
     def load(state, address, step):
@@ -244,6 +252,13 @@ class StateSearch:
         width = WIDTH[step.type]
         memory = state.memory[:address] + value.to_bytes(width, "little") + state.memory[address + width :]
         return State(state.positions, state.registers, memory, state.unwritten & ~(((1 << width) - 1) << address))
+
+    @staticmethod
+    def forget(state, address, step):
+        """Return the state after a store of an undefined value: its bytes count as not written."""
+        width = WIDTH[step.type]
+        memory = state.memory[:address] + bytes(width) + state.memory[address + width :]
+        return State(state.positions, state.registers, memory, state.unwritten | ((1 << width) - 1) << address)
 
     @staticmethod
     def set_register(state, thread, register, value):

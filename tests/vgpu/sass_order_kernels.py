@@ -232,6 +232,20 @@ DEPENDENT = {
 }  # fmt: skip
 
 
+# What is proved of machine code alone: there lanes run in lockstep and reconverge at known instructions, halves of 8
+# bytes are registers of their own, and ptxas has put called functions into their callers.
+NOT_PROVED_AS_PTX = {
+    "lanes that are together",
+    "an unspecified branch around arithmetic",
+    "an unspecified branch around a division",
+    "an unspecified half of two words in shared memory",
+    "an unspecified branch around a local variable",
+    "a local variable under an unspecified guard",
+    "an unspecified branch around an element of a local array",
+    "a subroutine while a value is unspecified",
+}
+
+
 def select_supported(kernels):
     return {name: kernel for name, kernel in kernels.items() if name not in NOT_DECODED | NOT_RECOGNIZED | LOCKSTEP}
 

@@ -1,4 +1,4 @@
-"""Random kernels that shuffle in incomplete warps, for test_unspecified_values.py.
+"""Random kernels that shuffle in incomplete warps and read unwritten memory, for test_unspecified_values.py.
 
 python tests/vgpu/shuffle_kernels.py COUNT [SEED] > shuffles.ptx writes their PTX.  kernels/shuffles.fatbin is the
 machine code of `... 200`, made like that of sass_order_kernels.py.
@@ -77,12 +77,65 @@ def step(rng):
     return f"{comparison('%p')} selp.b32 {register()}, {register()}, {register()}, %p;"
 
 
-def kernel(seed):
-    """Return a kernel's PTX and the number of threads of its block."""
+WIDE_SETUP = """.reg .b64 %w<3>, %wide; .reg .b16 %h<2>; .reg .b32 %all;
+.shared .align 8 .b8 wide_words[512]; cvt.u64.u32 %wide, %t; shl.b64 %wide, %wide, 3; mov.u64 %w0, wide_words;
+add.u64 %wide, %wide, %w0; mov.u64 %w0, 5; cvt.u64.u32 %w1, %t; mov.u64 %w2, 0; mov.u16 %h0, 3; cvt.u16.u32 %h1, %t;
+mov.b32 %all, -1;
+"""
+# Statements in which an operand is not one register of 4 bytes; R, W and H stand for random registers.
+WIDE_STEPS = (
+    "mov.b64 W, {R, R};",
+    "mov.b64 {R, R}, W;",
+    "add.u64 W, W, W;",
+    "shl.b64 W, W, 32;",
+    "cvt.u32.u64 R, W;",
+    "cvt.u64.u32 W, R;",
+    "mul.wide.u32 W, R, R;",
+    "add.cc.u32 R, R, R; addc.u32 R, R, R;",
+    "sub.cc.u32 R, R, R; subc.u32 R, R, R;",
+    "cvt.u16.u32 H, R;",
+    "add.u16 H, H, H;",
+    "cvt.u32.u16 R, H;",
+    "mov.b32 R, {H, H};",
+    "mov.b32 {H, H}, R;",
+    "setp.lt.and.u32 %p|%q, R, R, !%q; @!%p mov.u32 R, R;",
+    "setp.eq.u32 %q, R, R; selp.b64 W, W, W, %q;",
+    "shf.l.wrap.b32 R, R, R, R;",
+    "lop3.b32 R, R, R, R, 0x96;",
+    "bfi.b32 R, R, R, 4, 8;",
+    "shfl.sync.down.b32 R|%p, R, R, 31, %all;",
+    "st.shared.u64 [%wide], W;",
+    "ld.shared.u64 W, [%wide];",
+    "st.shared.v2.u32 [%wide], {R, R};",
+    "ld.shared.v2.u32 {R0, R1}, [%wide];",
+    "st.shared.u32 [%wide+4], R;",
+    "ld.shared.u32 R, [%wide+4];",
+    "st.shared.u8 [%wide+2], R;",
+    "ld.shared.v4.u8 {%h0, %h1, _, _}, [%wide];",
+    "ld.shared.u16 H, [%wide+2];",
+    "ld.local.v2.u32 {%r0, %r2}, [words];",
+    "st.local.u64 [words+8], W;",
+    "ld.local.u64 W, [words+8];",
+)
+
+
+def wide_step(rng):
+    """Return one of WIDE_STEPS with random registers."""
+    text = rng.choice(WIDE_STEPS).replace("R0", "%r0").replace("R1", "%r1")
+    for letter, count in (("R", 4), ("W", 3), ("H", 2)):
+        while letter in text:
+            text = text.replace(letter, f"%{letter.lower()}{rng.randrange(count)}", 1)
+    return text
+
+
+def kernel(seed, is_wide=False):
+    """Return a kernel's PTX and the number of threads of its block.  is_wide: with WIDE_STEPS, too."""
     rng = random.Random(seed)
-    steps = "\n".join(step(rng) for _ in range(rng.randint(2, 16)))
+    setup = SETUP.replace(".local .align 4", ".local .align 8") + WIDE_SETUP if is_wide else SETUP
+    choose = (lambda: rng.choice((step, wide_step))(rng)) if is_wide else lambda: step(rng)
+    steps = "\n".join(choose() for _ in range(rng.randint(2, 16)))
     guard = f"setp.lt.u32 %p, %t, {rng.choice((1, 2, 4, 8, 16, 32))}; @%p " if rng.random() < 0.8 else ""
-    body = f"{SETUP}mov.pred %q, 0;\n{steps}\n{guard}st.global.u32 [%own], %r{rng.randrange(4)};\nret;"
+    body = f"{setup}mov.pred %q, 0;\n{steps}\n{guard}st.global.u32 [%own], %r{rng.randrange(4)};\nret;"
     return f".visible .entry k{seed}(.param .u64 p0) {{\n{body}\n}}\n", rng.choice(
         (2, 3, 5, 8, 16, 20, 31, MAX_THREADS)
     )

@@ -97,3 +97,14 @@ def test_reading_unwritten_memory_is_undefined():
         results([ADD._replace(offset=8)], [], initial=bytes(8))
     with pytest.raises(Undefined):
         results([ADD._replace(space="shared")], [])
+
+
+def test_an_undefined_value_in_shared_memory_is_undefined_where_it_is_read():
+    load = ADD._replace(what="ld", space="shared", target=0)
+    store = ADD._replace(what="st", space="shared", offset=4, operand=Operand("register", 0))
+    read = load._replace(offset=4)
+    assert results([load, store, ADD], []) == {1}
+    assert results([load, store, store._replace(operand=Operand("constant", 3)), read, ADD], []) == {1}
+    for use in (store._replace(space="global"), store._replace(what="add")):
+        with pytest.raises(Undefined):
+            results([load, store, read, use], [])

@@ -11,20 +11,23 @@ import shuffle_kernels
 from containers import KERNELS, Launch, run_image
 
 COUNT = 200
+# Of kernels that no schedule changes.  PTX does not say where lanes reconverge: an unspecified branch ends the proof.
+SHARE_PROVED = {"machine code": 0.75, "PTX": 0.6, "PTX of all widths": 0.6}
 SCHEDULES = ("serial", "reverse", "random:1", "random:2", "random:3")
 
 
-def observe(image, seeds, folder):
-    """Run the kernels of these seeds in each schedule; return the seeds of those that differ, and of the proved."""
-    launches = [
-        Launch(f"k{seed}", 2, shuffle_kernels.kernel(seed)[1], [np.zeros(shuffle_kernels.WORDS, np.uint32)])
-        for seed in seeds
-    ]
+def observe(image, threads, folder, code):
+    """Run kernels in each schedule; return the seeds of those that differ, and of the proved.
+
+    threads: {seed: number of threads of a block}; code: "sass" or "ptx".
+    """
+    seeds = list(threads)
+    launches = [Launch(f"k{seed}", 2, threads[seed], [np.zeros(shuffle_kernels.WORDS, np.uint32)]) for seed in seeds]
     outputs = {seed: set() for seed in seeds}
     proved = set(seeds)
     for schedule in SCHEDULES:
         report = folder / f"{schedule}.jsonl"
-        results, stderr = run_image(image, launches, "sass", schedule, VGPU_CHECK="order", VGPU_REPORT=str(report))
+        results, stderr = run_image(image, launches, code, schedule, VGPU_CHECK="order", VGPU_REPORT=str(report))
         verdicts = [json.loads(line) for line in report.read_text("utf-8").splitlines()]
         verdicts = {line["kernel"]: line["order"]["proved"] for line in verdicts if "kernel" in line}
         assert len(verdicts) == len(launches), stderr
@@ -34,18 +37,27 @@ def observe(image, seeds, folder):
     return {seed for seed, arrays in outputs.items() if len(arrays) > 1}, proved
 
 
-@pytest.fixture(scope="module")
-def differing_and_proved(tmp_path_factory):
-    image = (KERNELS / "shuffles.fatbin").read_bytes()
-    return observe(image, range(COUNT), tmp_path_factory.mktemp("reports"))
+def text_of(kernels):
+    """Return the PTX of kernels as an image.  kernels: {seed: (its PTX, threads)}."""
+    return (shuffle_kernels.HEAD + "".join(text for text, _ in kernels.values())).encode() + b"\0"
+
+
+@pytest.fixture(scope="module", params=["machine code", "PTX", "PTX of all widths"])
+def differing_and_proved(request, tmp_path_factory):
+    kernels = {seed: shuffle_kernels.kernel(seed, request.param == "PTX of all widths") for seed in range(COUNT)}
+    is_text = request.param != "machine code"
+    image = text_of(kernels) if is_text else (KERNELS / "shuffles.fatbin").read_bytes()
+    threads = {seed: threads for seed, (_, threads) in kernels.items()}
+    differing, proved = observe(image, threads, tmp_path_factory.mktemp("reports"), "ptx" if is_text else "sass")
+    return differing, proved, SHARE_PROVED[request.param]
 
 
 def test_no_kernel_that_differs_is_proved(differing_and_proved):
-    differing, proved = differing_and_proved
+    differing, proved, _ = differing_and_proved
     assert len(differing) >= COUNT / 20
     assert differing & proved == set()
 
 
 def test_most_kernels_that_do_not_differ_are_proved(differing_and_proved):
-    differing, proved = differing_and_proved
-    assert len(proved) >= 0.75 * (COUNT - len(differing))
+    differing, proved, share = differing_and_proved
+    assert len(proved) >= share * (COUNT - len(differing))

@@ -28,6 +28,7 @@ struct RegisterValues {
   const uint8_t* parts[4] = {};
   uint8_t count = 0;  // 0: not known
   uint8_t stride = 0;  // bytes of one lane's register
+  uint32_t part_bytes(uint32_t bytes) const { return count ? bytes / count : bytes; }  // bytes: of the whole value
 };
 
 // Analyses receive it just before the access is performed.

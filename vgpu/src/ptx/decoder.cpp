@@ -9,6 +9,7 @@
 #include "grammar.h"
 #include "ptx/families/call.h"
 #include "ptx/families/families.h"
+#include "register_flows.h"
 #include "register_uses.h"
 #include "requirements.h"
 #include "special_registers.h"
@@ -17,7 +18,6 @@
 namespace vgpu {
 namespace {
 
-constexpr uint32_t kConstants = 1u << 30;  // preliminary offsets of constants, until resolve_jumps()
 constexpr uint32_t kMaxFrameBytes = 64u << 20;
 constexpr uint32_t kMaxShared = 48u << 10;  // static shared memory of a kernel, as ptxas limits it
 constexpr uint32_t kMaxLocalBytes = 512u << 10;  // of local memory per thread, as on hardware
@@ -113,6 +113,7 @@ DecodedFunction Decoder::decode() {
   end.kind = function_.entry ? InstructionKind::Exit : InstructionKind::Return;
   emit(end);
   resolve_jumps();
+  for (const RegisterFlow& flow : flows_) program_.flows.append(flow);
   program_.is_provable = true;
   return std::move(program_);
 }
@@ -291,7 +292,11 @@ void Decoder::parse_statement(size_t begin, size_t end) {
   try {
     for (DecodeFunction family : families(s.op)) {
       Instruction i = pending_;
-      if (family(*this, s, i)) return;
+      const size_t first = program_.code.size();
+      reads_.clear(), writes_.clear();
+      const bool is_decoded = family(*this, s, i);
+      set_flows(s, family, program_.code.data() + first, flows_.data() + first, flows_.size() - first, reads_, writes_);
+      if (is_decoded) return;
     }
   } catch (const std::out_of_range&) {  // thrown by operands.at() in the families
     reject(s, "an operand is missing");
@@ -321,7 +326,8 @@ uint32_t Decoder::scratch_register(uint32_t width) { return add_register(width);
 
 uint32_t Decoder::carry_predicate() {
   if (!carry_) carry_ = add_register(0);
-  return carry_;
+  note_read(carry_);
+  return note_written(carry_);
 }
 
 Decoder::Stack Decoder::stack(uint32_t align) {
@@ -362,7 +368,7 @@ uint64_t Decoder::bits(const Operand& literal, std::string_view type) const {
   return result;
 }
 
-RegisterSlot Decoder::source_slot(const Operand& o, std::string_view type) {
+RegisterSlot Decoder::slot_of(const Operand& o, std::string_view type) {
   uint32_t width = std::max(ptx::size_of(type), 1u);
   if (o.inverted) reject_operand(o, "only predicates are inverted");
   if (o.negative) reject_operand(o, "no register has a sign here");
@@ -382,14 +388,27 @@ RegisterSlot Decoder::source_slot(const Operand& o, std::string_view type) {
   reject_operand(o, "an operand that is not known");
 }
 
+RegisterSlot Decoder::source_slot(const Operand& o, std::string_view type) {
+  const RegisterSlot slot = slot_of(o, type);
+  note_read(slot.offset);
+  return slot;
+}
+
 RegisterSlot Decoder::result_slot(const Operand& o, std::string_view type) {
-  RegisterSlot slot = source_slot(o, type);
+  RegisterSlot slot = slot_of(o, type);
   if (slot.sort == Sort::Literal || slot.sort == Sort::Special) reject_operand(o, "only registers are written");
+  note_written(slot.offset);
   return slot;
 }
 
 uint32_t Decoder::source(const Operand& o, std::string_view type) {
-  RegisterSlot slot = source_slot(o, type);
+  const uint32_t offset = slot_of_width(o, type);
+  note_read(offset);
+  return offset;
+}
+
+uint32_t Decoder::slot_of_width(const Operand& o, std::string_view type) {
+  RegisterSlot slot = slot_of(o, type);
   uint32_t width = ptx::size_of(type);
   if (slot.sort == Sort::Special) reject_operand(o, "only mov reads special registers");
   if (slot.width == width) return slot.offset;
@@ -400,7 +419,7 @@ uint32_t Decoder::source(const Operand& o, std::string_view type) {
 uint32_t Decoder::result(const Operand& o, std::string_view type, bool allows_sink) {
   if (allows_sink && o.text == "_") return scratch_register(std::max(ptx::size_of(type), 2u));
   result_slot(o, type);
-  return source(o, type);
+  return slot_of_width(o, type);
 }
 
 bool Decoder::is_predicate(const Operand& o) const {
@@ -412,17 +431,21 @@ uint32_t Decoder::predicate(const Operand& o) {
   if (o.kind == Operand::Literal) return constant(bits(o, "u32") ? kFullMask : 0, 4);
   const RegisterSlot* slot = o.negative || o.offset ? nullptr : find_register(o.text);
   if (!slot || slot->width) reject_operand(o, "no predicate");
+  note_read(slot->offset);
   if (!o.inverted) return slot->offset;
   Instruction i;
   i.line = pending_.line, i.execute = invert, i.a = slot->offset, i.d = add_register(0);
   emit(i);
+  flows_.back() = {ValueFlow::Lanewise, {i.a}, 0, {i.d}};
   return i.d;
 }
 
 uint32_t Decoder::predicate_result(const Operand& o, bool allows_sink) {
   if (allows_sink && o.text == "_") return scratch_register(0);
   if (o.inverted || o.kind == Operand::Literal) reject_operand(o, "only registers are written");
-  return predicate(o);
+  const RegisterSlot* slot = o.negative || o.offset ? nullptr : find_register(o.text);
+  if (!slot || slot->width) reject_operand(o, "no predicate");
+  return note_written(slot->offset);
 }
 
 const Symbol* Decoder::symbol(const std::string& name) {
@@ -457,7 +480,9 @@ uint32_t Decoder::reserve_shared(const std::string& name, uint32_t bytes, uint32
   return begin;
 }
 
-void Decoder::emit(Instruction i) { program_.code.push_back(i), statement_names_.push_back(statement_name_); }
+void Decoder::emit(Instruction i) {
+  program_.code.push_back(i), statement_names_.push_back(statement_name_), flows_.emplace_back();
+}
 
 void Decoder::jump(Instruction i, std::string_view label) {
   jumps_.push_back({program_.code.size(), label_here(label), pending_.line});

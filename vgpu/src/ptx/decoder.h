@@ -76,6 +76,10 @@ struct RegisterSlot {
 
 constexpr uint32_t kStackBytes = 32u << 10;  // limit of a lane's alloca in one call
 constexpr uint32_t kMaxStackAlign = 4096;
+constexpr uint32_t kConstants = 1u << 30;  // preliminary offsets of constants, while a function is decoded
+
+// Whether an operand is a register of the frame, neither a constant nor a special register.
+constexpr bool is_frame_register(uint32_t offset) { return offset >= kSpecialBytes && offset < kConstants; }
 
 class Decoder {
  public:
@@ -143,6 +147,12 @@ class Decoder {
   Operand parse_address(size_t& at, size_t end) const;
   std::string_view text(size_t at, size_t end) const { return at < end ? tokens_[at].text : std::string_view(); }
   const RegisterSlot* find_register(std::string_view name) const;
+  RegisterSlot slot_of(const Operand& operand, std::string_view type);         // as source_slot(), and notes nothing
+  uint32_t slot_of_width(const Operand& operand, std::string_view type);       // as source(), likewise
+  void note_read(uint32_t offset) {
+    if (is_frame_register(offset)) reads_.push_back(offset);
+  }
+  uint32_t note_written(uint32_t offset) { return writes_.push_back(offset), offset; }
   [[noreturn]] void reject_operand(const Operand& operand, const char* why) const;
   uint32_t add_register(uint32_t width);
   uint32_t reserve_local(uint32_t bytes);
@@ -167,6 +177,8 @@ class Decoder {
   std::string_view statement_name_;                // of the current statement, such as add.f32
   std::vector<std::string_view> statement_names_;  // of the statement of each instruction
   Instruction pending_;  // guard and line of the current statement
+  std::vector<uint32_t> reads_, writes_;  // registers that the family has asked for, as sources and as results
+  std::vector<RegisterFlow> flows_;  // of each instruction
 };
 
 }  // namespace vgpu

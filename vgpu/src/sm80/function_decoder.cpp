@@ -243,6 +243,7 @@ void FunctionDecoder::append_flows() {
       for (uint32_t& number : *registers) number = written_register(number);
     for (uint32_t number : use.predicate_reads) flow.reads.push_back(written_predicate(number));
     for (uint32_t number : use.predicate_writes) flow.writes.push_back(written_predicate(number));
+    if (flow.flow == ValueFlow::Shuffle) flow.passed = static_cast<uint32_t>(flow.reads.size());
     program_.flows.append(flow);
   }
   program_.flows.append(RegisterFlow());  // of the trap behind the code

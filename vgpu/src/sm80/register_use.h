@@ -13,7 +13,7 @@ namespace vgpu::sm80 {
 struct RegisterUse {
   ValueFlow flow = ValueFlow::Other;
   std::vector<uint32_t> reads, writes;
-  uint32_t stored = 0;  // as RegisterFlow::stored
+  uint32_t stored = 0;  // as RegisterFlow::passed, of a store
   std::vector<uint32_t> predicate_reads, predicate_writes;  // without the guard
 };
 

@@ -366,7 +366,8 @@ void OrderProver::access_lane(const WarpContext& warp, BlockClock& block, const 
   if (t.kind == AccessKind::Write) {
     const UnspecifiedValues& values = block.unspecified[warp.warp];
     const uint32_t parts = values.unspecified_parts(warp, t.values, lane);
-    if (parts && is_shared(warp, address)) return store_unspecified(location, now, access, parts, current, t.bytes);
+    if (parts && is_shared(warp, address))
+      return store_unspecified(location, now, access, parts, t.values.part_bytes(t.bytes), current, t.bytes);
     if (parts) report_unspecified(values.origin(), i.line);
   }
   if (t.kind == AccessKind::Read) access.tracks_unwritten_bytes = follow_unwritten(warp, i, lane, 0, location.written, t.bytes);
@@ -389,11 +390,11 @@ bool OrderProver::follow_unwritten(const WarpContext& warp, const Instruction& i
 // Adds a store to shared memory of which some registers are unspecified: no access may be unordered with it, and their bytes count
 // as not written.
 void OrderProver::store_unspecified(const ShadowLocation& location, const Accessor& now, LaneAccess access, uint32_t parts,
-                                    const uint8_t* current, uint32_t bytes) {
+                                    uint32_t part_bytes, const uint8_t* current, uint32_t bytes) {
   access.kind = PhaseKind::SingleAccess;
   access_element(location, now, access, current, bytes, nullptr);
-  for (uint32_t part = 0; part * kWordBytes < bytes; part++)
-    if (parts >> part & 1) set_unwritten(location.written + part * kWordBytes, std::min(kWordBytes, bytes - part * kWordBytes));
+  for (uint32_t part = 0; part * part_bytes < bytes; part++)
+    if (parts >> part & 1) set_unwritten(location.written + part * part_bytes, part_bytes);
 }
 
 // Adds one lane's access, word by word.  current: the bytes before it.

@@ -78,7 +78,7 @@ class OrderProver : public Observer, public PhaseObserver, public LaunchVerdicts
   bool find(const WarpContext& warp, BlockClock& block, uint8_t* address,
             ShadowLocation& location);  // returns false for the lane's own memory
   void store_unspecified(const ShadowLocation& location, const Accessor& now, LaneAccess access, uint32_t parts,
-                         const uint8_t* current, uint32_t bytes);
+                         uint32_t part_bytes, const uint8_t* current, uint32_t bytes);
   void report_unspecified(const UnspecifiedValues::Origin& origin, uint32_t line);
   void access_own_memory(const WarpContext& warp, BlockClock& block, const Instruction& i, const MemoryAccess& t,
                          uint32_t lane);

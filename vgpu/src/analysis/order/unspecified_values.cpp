@@ -66,6 +66,7 @@ void UnspecifiedValues::reconverge(const WarpContext& warp, uint32_t index, uint
 const BranchRegion* UnspecifiedValues::enter_region(const DecodedFunction& function, const WarpContext& warp,
                                                     const Instruction& i, uint32_t lanes, BranchRegions& regions) const {
   if (i.kind != InstructionKind::Branch && i.kind != InstructionKind::ConditionalBranch) return nullptr;
+  if (!function.runs_in_lockstep) return nullptr;  // nothing marks where lanes reconverge
   const BranchRegion* region = regions.region_of(function, static_cast<uint32_t>(&i - function.code.data()));
   if (!region) return nullptr;
   const auto is_followed = [&](const LocalOperand& local) { return is_within(warp, local, lanes); };
@@ -85,8 +86,7 @@ const UnspecifiedValues::Origin* UnspecifiedValues::step(const DecodedFunction& 
   const uint32_t maybe_active = i.guard < 0 ? 0 : lanes_of(static_cast<uint32_t>(i.guard)) & group;
   const uint32_t unspecified = (lanes_reading(flows, index) & active) | maybe_active;
   const ValueFlow flow = flows.flow(index);
-  if (flow == ValueFlow::Shuffle) return maybe_active ? &origin_ : nullptr;
-  if (flow == ValueFlow::Store) {
+  if (flow == ValueFlow::Store || flow == ValueFlow::Shuffle) {
     uint32_t address_lanes = 0;
     flows.for_each_address_read(index, [&](uint32_t offset) { address_lanes |= lanes_of(offset); });
     return maybe_active || address_lanes & active ? &origin_ : nullptr;
@@ -107,7 +107,7 @@ const UnspecifiedValues::Origin* UnspecifiedValues::step(const DecodedFunction& 
 void UnspecifiedValues::shuffle(const DecodedFunction& function, const Instruction& i, uint32_t active,
                                 const ShuffleSources& sources) {
   if (sources.unspecified) origin_ = {Origin::Shuffle, i.line};
-  const uint32_t value = lanes_of(i.a), operands = (lanes_of(i.b) | lanes_of(i.c)) & active;
+  const uint32_t value = lanes_of(i.a), operands = (lanes_of(i.b) | lanes_of(i.c) | lanes_of(i.e)) & active;
   uint32_t result = sources.unspecified | operands;
   for_each_lane(active, [&](uint32_t lane) { result |= (value >> sources.lane[lane] & 1) << lane; });
   const size_t index = static_cast<size_t>(&i - function.code.data());
@@ -153,8 +153,10 @@ bool UnspecifiedValues::access_own_memory(const DecodedFunction& function, const
   bool is_followed = true;
   const bool is_guard_unspecified = i.guard >= 0 && lanes_of(static_cast<uint32_t>(i.guard)) >> lane & 1;
   const uint32_t unspecified = is_guard_unspecified ? ~0u : unspecified_parts(warp, access.values, lane);
-  for (uint32_t begin = 0, part = 0; begin < access.bytes; begin += kRegisterBytes, part++) {
-    const uint32_t bytes = std::min(kRegisterBytes, access.bytes - begin);
+  const uint32_t part_bytes =
+      access.kind == AccessKind::Read ? std::min(kRegisterBytes, access.bytes) : access.values.part_bytes(access.bytes);
+  for (uint32_t begin = 0, part = 0; begin < access.bytes; begin += part_bytes, part++) {
+    const uint32_t bytes = std::min(part_bytes, access.bytes - begin);
     ByteState* const first = states + begin;
     if (access.kind != AccessKind::Read) {
       std::fill_n(first, bytes, unspecified >> part & 1 ? ByteState::Unspecified : ByteState::Written);
