@@ -311,6 +311,18 @@ print(count)
     assert not path.exists()
 
 
+def test_a_process_without_a_file_is_placed_where_it_is_started(tmp_path: Path) -> None:
+    """To seed the generator in the program itself would not help."""
+    text = """
+import subprocess, sys
+CODE = "import random; print(random.random())"
+subprocess.run([sys.executable, "-c", CODE])
+"""
+    code, output = located(write_program(tmp_path, main=text))
+    assert (code, places_of(output)) == (1, [("random", "main.py", 3)])
+    assert output["causes"][0]["fix"]["diff"] == []
+
+
 def test_a_temporary_name_that_is_pinned_is_free_in_each_run(tmp_path: Path) -> None:
     """The search keeps files between runs: without more, a second run with the same names would take others."""
     program = write_program(tmp_path, main="import tempfile\nprint(tempfile.mkdtemp()[-8:])")

@@ -6,7 +6,7 @@ import json
 import os
 import subprocess
 
-from .variables import PARENT_RANK, POSITION, VARIABLE, hooked_path, launched_rank
+from .variables import PARENT_RANK, POSITION, STARTED_AT, VARIABLE, hooked_path, launched_rank
 
 
 class Children(object):
@@ -27,11 +27,12 @@ class Children(object):
         self._count += 1
         return "{}.{}".format(self._interposer.position, self._count)
 
-    def _environment(self, environment):
+    def _environment(self, environment, started_at=""):
         """Return the variables to add to a child's environment. environment: the child's own."""
         return {
             VARIABLE: json.dumps(self._interposer.settings, sort_keys=True),
             POSITION: self._next_position(),
+            STARTED_AT: started_at,
             PARENT_RANK: launched_rank(),
             "PYTHONPATH": hooked_path(environment.get("PYTHONPATH", "")),
         }
@@ -44,7 +45,7 @@ class Children(object):
             try:
                 arguments = signature.bind(self, *args, **kwargs).arguments
                 environment = dict(os.environ if arguments.get("env") is None else arguments["env"])
-                environment.update(children._environment(environment))
+                environment.update(children._environment(environment, children._interposer.place()))
             except (TypeError, ValueError, AttributeError):  # the original reports invalid arguments
                 return original(self, *args, **kwargs)
             arguments["env"] = environment

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from .import_hook import ImportHook
 from .ledger import Ledger
 from .user_sets import UserSets
-from .variables import VARIABLE, current_interposer, position
+from .variables import STARTED_AT, VARIABLE, current_interposer, position
 
 if TYPE_CHECKING:  # for type comments alone
     from types import FrameType  # noqa: F401
@@ -25,6 +25,7 @@ if TYPE_CHECKING:  # for type comments alone
 UNKNOWN = "-"  # the place of a call that no line of the user's has made
 _HERE = os.path.dirname(os.path.abspath(__file__))
 _PROJECT = os.path.dirname(os.path.dirname(_HERE))  # tfdeterminism
+_CHILD = " (child)"
 _STARTED_AT = "_tfdet_started_at"  # attribute of a thread: the place that started it
 _getpid, _kill = os.getpid, os.kill  # before they are pinned
 _FRAMES = 80  # maximum of frames that are searched for a line of the user's
@@ -54,6 +55,8 @@ class Interposer(object):
             settings["epoch"],
         )
         self.settings, self.position = settings, position
+        started_at = os.environ.get(STARTED_AT)
+        self._started_at = started_at.partition(_CHILD)[0] + _CHILD if started_at else UNKNOWN
         self._ours = (_PROJECT + os.sep, settings.get("project", _PROJECT) + os.sep)  # the program may run a copy of us
         self.ledger = Ledger(settings["out"], position)
         self.imports = ImportHook()
@@ -163,7 +166,8 @@ class Interposer(object):
     def place(self):
         """Return "FILE:LINE" of the user's innermost frame, with " (import)" if an import lies between.
 
-        In a thread that runs no line of the user's, it is the line that started the thread; UNKNOWN if there is none.
+        In a thread that runs no line of the user's files it is the line that started the thread; in a process, such as
+        `python -c`, the line that started it, with " (child)". UNKNOWN if there is none.
         """
         frame, imports = self.caller(), False
         for _ in range(_FRAMES):
@@ -176,7 +180,7 @@ class Interposer(object):
             frame = frame.f_back
         # Unlike current_thread(), this creates no dummy thread.
         thread = threading._active.get(_thread.get_ident())  # type: ignore[attr-defined]
-        return getattr(thread, _STARTED_AT, UNKNOWN)
+        return getattr(thread, _STARTED_AT, self._started_at)
 
     def _wrap_thread_start(self, module):
         original = module.Thread.start

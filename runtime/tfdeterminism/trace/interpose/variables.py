@@ -8,6 +8,7 @@ NAME = "_tfdet_interpose"  # name under which the hook imports this package
 VARIABLE = "TFDET_INTERPOSE"  # JSON: settings of an interposer.Interposer
 POSITION = "TFDET_POSITION"  # of a process in the tree of processes: "0", its first child "0.1"
 PARENT_RANK = "TFDET_PARENT_RANK"  # of the process that started this one
+STARTED_AT = "TFDET_STARTED_AT"  # the user's line that started this process by subprocess
 STOP_AFTER = "TFDET_TRACE_STOP_AFTER"  # training steps
 _RANKS = ("OMPI_COMM_WORLD_RANK", "PMI_RANK", "HOROVOD_RANK", "SLURM_PROCID", "RANK")
 _HOOK = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "capture", "hook")

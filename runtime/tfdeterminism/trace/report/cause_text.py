@@ -109,7 +109,8 @@ def _cause_lines(cause, interventions):
 
 def _place_text(place):
     if not place.path:
-        return "{} `{}`".format(place, place.text)
+        line = "{} `{}`".format(place, place.text)
+        return "a process that {} starts".format(line) if place.in_child else line
     if not place.file:
         return place.path
     return "{} `{}` uses {}".format(place, place.text, place.path)

@@ -8,6 +8,7 @@ PREFIX = "ledger-"
 RANK = "rank"  # prefix of the position of a process that a launcher gave a rank
 UNKNOWN_PLACE = "-"
 IMPORT = " (import)"  # suffix of a place if an import lies between it and the call
+CHILD = " (child)"  # suffix of the place of a line that started the process which made the call
 _GLOBAL = "global:"  # prefix of the place of a global generator
 
 
@@ -62,5 +63,5 @@ def is_user_line(place):
 
 def split_place(place):
     """Return (file, line) of "FILE:LINE", ("", 0) for a place that is not a line."""
-    file, _, line = place.partition(IMPORT)[0].rpartition(":")
+    file, _, line = place.partition(IMPORT)[0].partition(CHILD)[0].rpartition(":")
     return (file, int(line)) if file and line.isdigit() else ("", 0)

@@ -49,7 +49,8 @@ class PlaceSearch(object):
         """Set the places of a cause, with the number of runs in which it was pinned there alone, and that agreed."""
         cause.pinned_places = sorted(places)
         cause.place_runs, cause.place_agreed = runs, agreed
-        cause.places = [self._place(cause.kind.name, place) for place in places]
+        found = [self._place(cause.kind.name, place) for place in places]
+        cause.places = found if all(place.line or place.path for place in found) else []  # a generator has no line
 
     def _set_only_line(self, cause):
         """Set the place of a cause whose pin holds everywhere, if only one line uses it."""

@@ -1,6 +1,6 @@
 """The results of interventions: the causes, each with its proof, or that no pin removes the difference."""
 
-from ..schema.ledger import split_place
+from ..schema.ledger import CHILD, split_place
 from . import chance
 
 TRACE_ONLY = "only traces were asked for"
@@ -14,12 +14,14 @@ NOT_CONFIRMED, LIMIT = "new runs did not confirm it", "limit of runs"
 class Place(object):
     """A line at which a pin alone makes the runs agree.
 
-    what: the function that is called there; text: of the line; path: of a file that is read there, for a cause that is
+    in_child: whether a process that the line starts does it; what: the function that is called there; text: of the
+    line; path: of a file that is read there, for a cause that is
     a file.
     """
 
     def __init__(self, place, what, text, path=None):
         self.file, self.line = split_place(place)
+        self.in_child = CHILD in place
         self.what, self.text, self.path = what, text, path
 
     def as_json(self):

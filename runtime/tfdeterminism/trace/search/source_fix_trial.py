@@ -48,6 +48,8 @@ class SourceFixTrial(object):
         """Give each cause its likeliest fix, untried."""
         for cause in self._causes:
             cause.fix = SourceFix(cause.kind.name, self._diff(self._edit_files([cause], 0)))
+            if any(place.in_child for place in cause.places):
+                cause.fix.advice += ", in the process that is started there"
 
     def run(self):
         """Try the fixes together, the likeliest first, and record the results in the fixes.
@@ -132,7 +134,7 @@ class SourceFixTrial(object):
                 texts[file] = new_text
 
     def _change_line(self, texts, kind, place, number):
-        if place.what == "begins" or not place.file:  # a global generator: it is seeded in the main script
+        if place.what == "begins" or not place.file or place.in_child:  # a generator is seeded in the main script
             return
         text = self._text(texts, place.file)
         if text is None:
