@@ -15,8 +15,7 @@ class Place(object):
     """A line at which a pin alone makes the runs agree.
 
     in_child: whether a process that the line starts does it; what: the function that is called there; text: of the
-    line; path: of a file that is read there, for a cause that is
-    a file.
+    line; path: of a file that is read there, for a cause that is a file.
     """
 
     def __init__(self, place, what, text, path=None):
