@@ -33,7 +33,7 @@ SANITIZED += ["malformed", "contexts", "races", "text"] if weekly.ALL else []
 
 
 def pytest(session: nox.Session, *arguments: str) -> None:
-    session.run("pytest", "-q", "-ra", "--durations=15", *arguments, *session.posargs)
+    session.run("pytest", "-q", "-ra", "--durations=15", "--long-tests-of-today", *arguments, *session.posargs)
 
 
 @nox.session(tags=["static"])

@@ -34,15 +34,27 @@ def pytest_report_header() -> str:
     )
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--long-tests-of-today", action="store_true", help="leave out those of other days (long_tests.txt)"
+    )
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave to nox what needs Docker or a framework, where `pytest` names no path."""
-    if config.args_source is not pytest.Config.ArgsSource.TESTPATHS:
-        return
-    alone, more = [], []
-    for one in items:
-        (more if _needs_more(one) else alone).append(one)
-    config.hook.pytest_deselected(items=more)
-    items[:] = alone
+    """Leave to nox what needs Docker or a framework, where `pytest` names no path; leave out tests of other days."""
+    if config.args_source is pytest.Config.ArgsSource.TESTPATHS:
+        _deselect(config, items, _needs_more)
+    if config.getoption("--long-tests-of-today"):
+        names = weekly.long_tests_of_other_days()
+        _deselect(config, items, lambda item: item.nodeid in names and not item.get_closest_marker("every_day"))
+
+
+def _deselect(config: pytest.Config, items: list[pytest.Item], is_left_out: Callable[[pytest.Item], bool]) -> None:
+    run, left_out = [], []
+    for item in items:
+        (left_out if is_left_out(item) else run).append(item)
+    config.hook.pytest_deselected(items=left_out)
+    items[:] = run
 
 
 def _needs_more(item: pytest.Item) -> bool:

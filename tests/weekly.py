@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from datetime import date
+from pathlib import Path
 from typing import TypeVar
 
 import pytest
@@ -21,6 +22,8 @@ ONLY = pytest.mark.skipif(not ALL, reason="once a week: TFDET_TESTS=all")
 
 
 DAYS = 6
+LONG_DAYS = 3
+LONG_TESTS = Path(__file__).with_name("long_tests.txt")
 
 
 def scale_count(whole: int) -> int:
@@ -43,3 +46,9 @@ def on_day(number: int, days: int = DAYS) -> pytest.MarkDecorator:
     """Run a test on one day out of `days`: it takes minutes, and covers little that other tests do not."""
     reason = f"one day in {days}: TFDET_DAY={DAY - DAY % days + number}, or TFDET_TESTS=all"
     return pytest.mark.skipif(not ALL and DAY % days != number, reason=reason)
+
+
+def long_tests_of_other_days() -> set[str]:
+    """Return the names of the tests of long_tests.txt that do not run today."""
+    names = LONG_TESTS.read_text("utf-8").splitlines()
+    return set() if ALL else {name for number, name in enumerate(names) if number % LONG_DAYS != DAY % LONG_DAYS}

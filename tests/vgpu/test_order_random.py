@@ -33,6 +33,7 @@ def tally_of(module, *arguments):
 
 
 # 76 % of many independent kernels are proved, and of many programs 77 %; few may have less by chance.
+@pytest.mark.every_day  # each week with a new seed
 @pytest.mark.parametrize(
     ("module", "seed", "count", "min_proved"),
     [

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 import weekly
+from long_tests import listed_functions
 
 
 @pytest.mark.parametrize(
@@ -37,3 +38,18 @@ def test_a_test_runs_on_one_day_in_six_and_once_a_week(monkeypatch: pytest.Monke
     assert skipped_days() == [0, 2, 3, 4, 5]
     monkeypatch.setattr(weekly, "ALL", True)
     assert skipped_days() == []
+
+
+def test_each_long_test_exists_and_runs_on_one_day(monkeypatch: pytest.MonkeyPatch) -> None:
+    names = weekly.LONG_TESTS.read_text("utf-8").splitlines()
+    assert {name.partition("[")[0] for name in names} <= {
+        function for file in {name.partition("::")[0] for name in names} for function in listed_functions(file)
+    }
+    left_out = []
+    monkeypatch.setattr(weekly, "ALL", False)
+    for day in range(weekly.LONG_DAYS):
+        monkeypatch.setattr(weekly, "DAY", day)
+        left_out += sorted(weekly.long_tests_of_other_days())
+    assert sorted(left_out) == sorted(names * (weekly.LONG_DAYS - 1))
+    monkeypatch.setattr(weekly, "ALL", True)
+    assert weekly.long_tests_of_other_days() == set()

@@ -37,6 +37,7 @@ def gpu_records(checkout: Project) -> list[FastRecord]:
     return list(read())
 
 
+@pytest.mark.every_day
 def test_no_case_that_ever_differed_is_proved(gpu_records: list[FastRecord]) -> None:
     proved = {key_of(record) for record in gpu_records if record.proof and record.proof.is_proved}
     differed = {key_of(record) for record in gpu_records if record.differed}
