@@ -311,6 +311,34 @@ print(count)
     assert not path.exists()
 
 
+def test_each_line_that_draws_from_an_unseeded_generator_is_named(tmp_path: Path) -> None:
+    text = """
+import random, time
+time.sleep(random.random() / 1000)
+order = list(range(30))
+random.shuffle(order)
+print(order)
+"""
+    code, output = located(write_program(tmp_path, main=text))
+    assert (code, places_of(output)) == (1, [("random", "main.py", 2)])
+    (detail,) = output["causes"][0]["details"]
+    assert "main.py:4" in detail
+
+
+def test_a_set_of_objects_without_values_is_pinned_at_its_line(tmp_path: Path) -> None:
+    """They are sorted by their age, because nothing else tells them apart but their addresses."""
+    text = """
+class Item:
+    pass
+
+items = [Item() for _ in range(40)]
+junk = [bytearray(number) for number in range(200)]
+print([items.index(item) for item in set(items)])
+"""
+    code, output = located(write_program(tmp_path, main=text))
+    assert (code, places_of(output)) == (1, [("addresses", "main.py", 6)])
+
+
 def test_a_process_without_a_file_is_placed_where_it_is_started(tmp_path: Path) -> None:
     """To seed the generator in the program itself would not help."""
     text = """

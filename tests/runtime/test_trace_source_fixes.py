@@ -52,8 +52,9 @@ FIXES = [
     ("clock", "random.seed(int(time.time() * 1000))", "random.seed(0)"),
     ("random", "rng = np.random.default_rng()", "rng = np.random.default_rng(0)"),
     ("clock", "return hosts[time.time_ns() % len(hosts)]", "return hosts[0]"),
-    ("random", "n = uuid4().int", "n = __import__('uuid').UUID(int=0).int"),
-    ("random", "n = int(secrets.token_hex(4), 16)", "n = int('00' * (4), 16)"),
+    ("random", "n = uuid4().int", "n = __import__('uuid').UUID(int=next(_NAMES)).int"),
+    ("random", "a = name(uuid.uuid4(), Random(k))", "a = name(uuid.UUID(int=next(_NAMES)), Random(k))"),
+    ("random", "n = int(secrets.token_hex(4), 16)", "n = int('{:0{}x}'.format(next(_NAMES), 2 * (4)), 16)"),
     ("random", "rng = random.SystemRandom()", "rng = random.Random(0)"),
     ("random", "p = secrets.choice(plans)", "p = __import__('random').Random(0).choice(plans)"),
     ("clock", "begun = time.time()", "begun = (next(_TICKS) / 1000)"),
@@ -158,7 +159,7 @@ def test_counted_time_ends_a_loop() -> None:
     before = '"""Trains."""\nimport time\nend = time.time() + 1\nturns = 0\nwhile time.time() < end:\n    turns += 1\n'
     (changed,) = source_fixes.changes_of_line("clock", before, 5)
     names: dict[str, Any] = {}
-    exec(source_fixes.with_tick_counter(changed), names)
+    exec(source_fixes.with_counters(changed), names)
     assert names["turns"] == 999
 
 

@@ -54,7 +54,10 @@ _TIMES = tuple(
     "time time_ns perf_counter perf_counter_ns monotonic monotonic_ns now utcnow timestamp".split()
 )
 _DATES = ("now", "utcnow", "today")  # methods of datetime; the other names are functions of the module time
-_TICK_LINES = ["import itertools", "_TICKS = itertools.count()  # calls, not seconds: each is a millisecond"]
+_COUNTERS = {  # {how the edits end a call of the counter: the lines that define it}
+    "_TICKS)": ["import itertools", "_TICKS = itertools.count()  # calls, not seconds: each is a millisecond"],
+    "_NAMES)": ["import itertools", "_NAMES = itertools.count()  # a number for each name"],
+}
 _FILE_TIMES = tuple("st_{}time{}".format(kind, unit) for kind in "mca" for unit in ("", "_ns"))
 _TEXTS = ("strftime", "isoformat", "str", "ctime", "asctime")  # functions that return a string
 _COUNTS = ("workers", "num_workers", "max_workers", "processes", "num_parallel_calls")
@@ -122,9 +125,12 @@ def sets_as_dicts(source, names):
     return _apply_edits(source, _outermost(edits))
 
 
-def with_tick_counter(source):
-    """Return the text with the definition of the counter `_TICKS` (_TICK_LINES), if the text uses it and lacks it."""
-    return with_lines(source, _TICK_LINES) if "_TICKS)" in source and _TICK_LINES[1] not in source else source
+def with_counters(source):
+    """Return the text with the definitions of those _COUNTERS that it uses and lacks."""
+    for use, lines in sorted(_COUNTERS.items()):
+        if use in source and lines[-1] not in source:
+            source = with_lines(source, [line for line in lines if line not in source.splitlines()])
+    return source
 
 
 def with_lines(source, lines):
@@ -463,8 +469,6 @@ def _seed_generators(code):
         if _name(call) == "SystemRandom":
             name = name[: -len("SystemRandom")] + "Random" if "." in name else "__import__('random').Random"
         edits.append(code.replace(call, "{}({})".format(name, code.seed)))
-    for seed in (seed for call in code.calls(_GENERATORS) for seed in _seeds_that_may_be_none(call)):
-        edits.append(code.replace(seed, "{} if {} is None else {}".format(code.seed, *[code.text(seed)] * 2)))
     for call in (call for call in code.calls(("seed",)) if _has_no_seed(call) and isinstance(call.func, ast.Attribute)):
         owner = code.text(call.func.value)
         if not owner.endswith("random") or owner.startswith("torch"):  # PyTorch's seed() takes no number
@@ -480,12 +484,16 @@ def _seed_generators(code):
     for call in code.calls(("urandom", "getrandom", "token_bytes")):
         edits += [code.replace(call, "bytes({})".format(code.text(size))) for size in call.args[:1]]
     for call in code.calls(("token_hex",)):
-        edits += [code.replace(call, "'00' * ({})".format(code.text(size))) for size in call.args[:1]]
+        text = "'{{:0{{}}x}}'.format(next(_NAMES), 2 * ({}))"
+        edits += [code.replace(call, text.format(code.text(size))) for size in call.args[:1]]
     for call in code.calls(("uuid4", "uuid1")):
         is_of_module = isinstance(call.func, ast.Attribute)
         module = code.text(call.func.value) if is_of_module else "__import__('uuid')"
-        edits.append(code.replace(call, "{}.UUID(int=0)".format(module)))
-    return edits + [code.replace(call, SEED) for call in code.calls(("randbits", "randbelow"))]
+        edits.append(code.replace(call, "{}.UUID(int=next(_NAMES))".format(module)))
+    edits += [code.replace(call, SEED) for call in code.calls(("randbits", "randbelow"))]
+    for seed in (seed for call in code.calls(_GENERATORS) for seed in _seeds_that_may_be_none(call)):
+        edits.append(code.replace(seed, "{} if {} is None else {}".format(code.seed, *[code.text(seed)] * 2)))
+    return edits
 
 
 def _has_no_seed(call):

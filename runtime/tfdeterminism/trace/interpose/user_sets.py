@@ -8,8 +8,11 @@ change.
 
 import ast
 import builtins
+import gc
 import importlib.machinery
+import itertools
 import re
+import sys
 import zlib
 
 from .kinds.addresses import Addresses
@@ -80,7 +83,7 @@ class UserSets(object):
         kind = Addresses.name if any(map(_is_hashed_by_address, value)) else HashSeed.name
         is_held = self._interposer.is_pinned(kind, place)
         self._interposer.note(kind, place, "a set's order", list(value)[:_KEPT], is_held)
-        return sorted(value, key=_sort_key) if is_held else value
+        return _sorted(value) if is_held else value
 
     def _id(self, value):
         place = self._interposer.place()
@@ -118,6 +121,23 @@ class UserSets(object):
 
 def _is_hashed_by_address(value):
     return type(value).__hash__ is object.__hash__
+
+
+def _sorted(values):
+    """Return values in an order that does not depend on addresses: by value, and those that are equal by their age."""
+    keys = {id(value): _sort_key(value) for value in values}
+    if len(set(keys.values())) < len(keys):
+        ages = _ages(keys)
+        return sorted(values, key=lambda value: (keys[id(value)], ages.get(id(value), 0)))
+    return sorted(values, key=lambda value: keys[id(value)])
+
+
+def _ages(addresses):
+    """Return {address: number} of objects, the oldest first.  The garbage collector keeps each generation in order."""
+    is_by_generation = sys.version_info >= (3, 8)
+    groups = [gc.get_objects(generation=number) for number in (2, 1, 0)] if is_by_generation else [gc.get_objects()]
+    objects = itertools.chain.from_iterable(groups)
+    return {id(value): number for number, value in enumerate(objects) if id(value) in addresses}
 
 
 def _sort_key(value):

@@ -298,7 +298,7 @@ class CauseSearch(object):
             interventions.verdict = PROVEN
             for cause in interventions.causes:
                 cause.pinned_calls = self.hold_counts[cause.kind.name]
-                cause.details += self._ranks_of(cause)
+                cause.details += self._ranks_of(cause) + self._later_draws(cause)
                 self._sums.find(cause)
             return
         interventions.causes, interventions.verdict, interventions.reason = [], NOT_PROVED, NOT_CONFIRMED
@@ -395,6 +395,13 @@ class CauseSearch(object):
         if not ranks or ranks == all_ranks:
             return []
         return ["in rank {} only, of {} ranks".format(", ".join(sorted(ranks)), len(all_ranks))]
+
+    def _later_draws(self, cause):
+        """Return [a line about further lines that draw from the global generators of a cause], or []."""
+        generators = {row.place for row in self.events("random") if row.is_global} & set(cause.pinned_places)
+        lines = {row.what for row in self.events(kinds.LATER_DRAW) if row.place in generators}
+        lines -= {str(place) for place in cause.places}
+        return ["the same generator gives numbers at {}, too".format(", ".join(sorted(lines)))] if lines else []
 
     def _agree_again(self, pins, more=0):
         """Return whether new runs agree with these pins of all causes, everywhere or at their lines alone.

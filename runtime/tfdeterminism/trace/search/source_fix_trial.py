@@ -103,7 +103,7 @@ class SourceFixTrial(object):
                 continue
             for file, lines in self._new_lines(cause, number):
                 texts[file] = source_fixes.with_lines(self._text(texts, file), lines)
-        return {file: source_fixes.with_tick_counter(text) for file, text in texts.items()}
+        return {file: source_fixes.with_counters(text) for file, text in texts.items()}
 
     def _new_lines(self, cause, number):
         """Return [(file, statements)] that a cause's fix adds to files.

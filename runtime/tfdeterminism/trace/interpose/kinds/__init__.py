@@ -15,13 +15,22 @@ from .one_thread import OneThread
 from .one_worker import OneWorker
 from .pid import Pid
 from .processors import Processors
-from .random_numbers import FIRST_DRAW, TEMPORARY_NAME, RandomNumbers
+from .random_numbers import FIRST_DRAW, LATER_DRAW, TEMPORARY_NAME, RandomNumbers
 from .schedule import Schedule
 from .switches import Switches
 from .system import System
 from .tensor_fusion import TensorFusion
 
-__all__ = ["ALL", "BY_NAME", "FIRST_DRAW", "TEMPORARY_NAME", "TIMERS", "Addresses", "Schedule"]
+__all__ = [
+    "ALL",
+    "BY_NAME",
+    "FIRST_DRAW",
+    "LATER_DRAW",
+    "TEMPORARY_NAME",
+    "TIMERS",
+    "Addresses",
+    "Schedule",
+]
 
 ALL = (
     HashSeed,

@@ -12,14 +12,17 @@ import hashlib
 import io
 import itertools
 import os
+import sys
 
 from .base import Kind, no_value
 
 FIRST_DRAW = "first draw"  # from a global generator that the program did not seed; the value is the line
+LATER_DRAW = "later-draw"  # kind of a row whose function is another line that draws from an unseeded global generator
 TEMPORARY_NAME = "temporary-name"  # kind of a row whose function is a name that tempfile made
 GLOBAL = "global:"  # prefix of the place of a global generator
 _BLOCK = 64  # bytes of a digest
 _TEMPORARY_NAMES = 1000  # that a process notes
+_DRAWING_LINES = 20  # of a global generator that a process notes
 _DEVICES = ("/dev/urandom", "/dev/random")
 _PYTHON_DRAWS = (
     "random randint randrange choice choices shuffle sample uniform gauss normalvariate getrandbits betavariate"
@@ -176,18 +179,23 @@ class RandomNumbers(Kind):
             setattr(owner, name, wrap(getattr(owner, name)))
 
     def note_first_draws(self, owner, generator, names):
-        """Wrap functions that draw from the global generator: the first line without a seed is noted."""
+        """Wrap functions that draw from the global generator: lines that draw without a seed are noted, each once."""
+        lines = set()
 
         def wrap(original):
             @functools.wraps(original)
             def draw(*args, **kwargs):
                 if (
                     generator not in self._seeded
-                    and generator not in self._drawn_from
+                    and (len(lines) < _DRAWING_LINES or generator not in self._drawn_from)
                     and kwargs.get("seed") is None
                     and kwargs.get("generator") is None
                 ):
-                    self._note_first_draw(generator)
+                    frame = sys._getframe(1)
+                    line = frame.f_code, frame.f_lineno
+                    if line not in lines or generator not in self._drawn_from:
+                        lines.add(line)
+                        self._note_draw(generator)
                 return original(*args, **kwargs)
 
             return draw
@@ -203,8 +211,12 @@ class RandomNumbers(Kind):
                 seed(self.number(place))
                 self._seeded.discard(generator)  # this call is not the program's
 
-    def _note_first_draw(self, generator):
+    def _note_draw(self, generator):
         place = self.interposer.place()
-        if place != "-" and "(import)" not in place:
-            self._drawn_from.add(generator)
-            self.note(GLOBAL + generator, FIRST_DRAW, place)
+        if place == "-" or "(import)" in place:
+            return
+        if generator in self._drawn_from:
+            self.interposer.note(LATER_DRAW, GLOBAL + generator, place)
+            return
+        self._drawn_from.add(generator)
+        self.note(GLOBAL + generator, FIRST_DRAW, place)
