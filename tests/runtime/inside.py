@@ -12,7 +12,7 @@ from tfdet.base.paths import Project
 
 HERE = Path(__file__).resolve().parent
 # Variables of the shell that a check sees, too.
-PASSED = ("TFDET_TESTS",)  # what a caller asks the checks themselves for
+PASSED = ("TFDET_TESTS",)  # which tests the caller wants
 
 
 def environment(checkout: Project) -> dict[str, str]:

@@ -14,7 +14,7 @@ import tensorflow as tf  # noqa: E402
 tf1 = tf.compat.v1
 tf1.logging.set_verbosity("ERROR")
 VERSION = tuple(int(part) for part in tf.__version__.split(".")[:2])
-# WHAT: the first argument of saved_checks.py: originals, save, load or load-after.
+# WHAT: the first argument of saved_checks.py: originals, save, load or load-after (other ops).
 WHAT, FOLDER = sys.argv[1:3]
 ALL = os.environ.get("TFDET_TESTS") == "all"
 # Cases that are differentiated twice each day; the others once a week.

@@ -34,10 +34,12 @@ INPUT_OP = {"kind": "feed", "line": 9}
 
 
 def program_with_input(
-    value: Callable[[int, dict[str, str]], object], late: Callable[[int], int] = lambda run: 0
+    value: Callable[[int, dict[str, str]], object], equal_turns: Callable[[int], int] = lambda run: 0
 ) -> Script:
     """A program whose line 9 gets a value from Python; the name of the op counts how often the line ran before.
-    late: so many turns of a run get what all runs get."""
+
+    equal_turns(run): the number of first turns in which the line gets 0 in every run.
+    """
 
     def script(builder: TraceBuilder, level: str, run: int, environment: dict[str, str]) -> None:
         given = value(run, environment)
@@ -47,7 +49,7 @@ def program_with_input(
         elif level == "ops":
             for turn in range(3):
                 key = builder.eager(f"train.py:9#{turn}", "Python", **INPUT_OP)
-                builder.record(key, given if turn >= late(run) else 0)
+                builder.record(key, given if turn >= equal_turns(run) else 0)
 
     return script
 
@@ -96,8 +98,11 @@ def test_reordered_equal_values_do_not_make_hash_seeds_the_cause(compare: Callab
     assert (culprit["class"], culprit["source"]) == ("order only", None)
 
 
-class FakeUntracedRuns(ScriptedRuns):
-    """Its untraced runs end as `outcome_of_run`(level, number of the run) returns: (digest, files)."""
+class RunsWithGivenEnds(ScriptedRuns):
+    """Each run ends as ends_of_run(level, number of the run) returns: (digest of the weights, files).
+
+    Runs of level "none" are untraced.
+    """
 
     def __init__(self, folder: Path, ends_of_run: Callable[[str, int], Any], **options: Any) -> None:
         def script(builder: TraceBuilder, level: str, run: int, environment: dict[str, str]) -> None:
@@ -112,14 +117,18 @@ class FakeUntracedRuns(ScriptedRuns):
 def file_entry(
     path: str, digest: str | None, changed: float = 0, is_own: bool = False, line: int = 5
 ) -> dict[str, Any]:
-    """Return a file of the trace's list: its digest if the program read it, and the line that opened it."""
+    """Return a file of the trace's list: its digest if the program read it, and the line that opened it.
+
+    defined: the number of ops before the read; by, writes: the stacks that read it, and that wrote it first; own:
+    whether this run wrote it before.
+    """
     stack = [["/w/train.py", line, "<module>"]]
     return {"path": path, "reads": digest, "changed": changed, "by": stack if digest else None, "defined": 0,
             "own": is_own, "writes": None if digest else stack, "temporary": False}  # fmt: skip
 
 
 def test_a_first_run_that_leaves_a_cache_is_distinguished_from_what_probes_hide(tmp_path: Path) -> None:
-    result = FakeUntracedRuns(tmp_path, lambda level, run: ("aa", [file_entry("/w/cache.npy", None)]) if run == 1 else
+    result = RunsWithGivenEnds(tmp_path, lambda level, run: ("aa", [file_entry("/w/cache.npy", None)]) if run == 1 else
                    ("bb", [file_entry("/w/cache.npy", "11")])).search()  # fmt: skip
     assert (result.code, result.masked_by_tracing, result.culprits) == (1, False, [])
     assert result.verdict().startswith("Only the first of 7 runs ended otherwise")
@@ -127,7 +136,7 @@ def test_a_first_run_that_leaves_a_cache_is_distinguished_from_what_probes_hide(
 
 
 def test_a_differing_first_run_without_known_file_is_reported(tmp_path: Path) -> None:
-    diff = FakeUntracedRuns(tmp_path, lambda level, run: ("aa" if run == 1 else "bb", [])).search()
+    diff = RunsWithGivenEnds(tmp_path, lambda level, run: ("aa" if run == 1 else "bb", [])).search()
     assert (diff.code, diff.masked_by_tracing) == (1, False)
     assert re.match(r"Only the first of \d+ runs ended otherwise; the \d+ after it agree\.$", diff.verdict())
 
@@ -140,7 +149,7 @@ def test_a_rare_difference_is_not_reported_as_masked_by_tracing(tmp_path: Path) 
         nth[level] = nth.get(level, 0) + 1
         return ("aa" if level == "none" and nth["none"] == 2 else "bb"), []
 
-    diff = FakeUntracedRuns(tmp_path, outcome_of_run).search()
+    diff = RunsWithGivenEnds(tmp_path, outcome_of_run).search()
     assert (diff.code, diff.masked_by_tracing, diff.result) == (1, False, "diverged")
     assert re.search(r"1 of \d+ untraced runs ended otherwise than most, 0 of \d+ traced ones did", diff.verdict())
 
@@ -162,7 +171,7 @@ def test_most_runs_are_more_than_half(untraced: str, traced: str, expected: str)
 
 
 def test_masking_by_tracing_is_reported_with_a_bound(tmp_path: Path) -> None:
-    diff = FakeUntracedRuns(tmp_path, lambda level, run: (f"{run:02x}" if level == "none" else "bb", [])).search()
+    diff = RunsWithGivenEnds(tmp_path, lambda level, run: (f"{run:02x}" if level == "none" else "bb", [])).search()
     assert diff.masked_by_tracing
     assert any("5 of 5 untraced runs" in line and "0.4%" in line for line in diff.findings)
 
@@ -371,11 +380,16 @@ def test_invalid_file_entries_of_a_trace_are_ignored(tmp_path: Path) -> None:
     assert "Python feed" in text.diff_text(trace_diff.compare(paths))
 
 
-TOLD = ("t_cached_first", "t_np_file", "t_threads_grad", "t_tmp_names")  # python benchmarks/trace_claims.py ENV for all
+SAMPLED_PROGRAMS = (
+    "t_cached_first",
+    "t_np_file",
+    "t_threads_grad",
+    "t_tmp_names",
+)  # python benchmarks/trace_claims.py ENV for all
 
 
 @pytest.mark.tensorflow
-@pytest.mark.parametrize("name", TOLD)
+@pytest.mark.parametrize("name", SAMPLED_PROGRAMS)
 def test_no_false_cause_is_named_in_programs_written_by_others(
     name: str, torch_python: Path, forks: Callable[[str], Forks]
 ) -> None:

@@ -74,10 +74,10 @@ class Convolution:
                 )
         return dw
 
-    def descriptor(self, library, kind):
+    def descriptor(self, library, data_type):
         mode = 0 if self.flipped else 1
         convolution = library.descriptor(
-            "Convolution", len(self.pads), ints(self.pads), ints(self.strides), ints(self.dilations), mode, kind
+            "Convolution", len(self.pads), ints(self.pads), ints(self.strides), ints(self.dilations), mode, data_type
         )
         library.call("cudnnSetConvolutionGroupCount", convolution, self.groups)
         return convolution

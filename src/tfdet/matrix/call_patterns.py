@@ -13,6 +13,7 @@ from pydantic import Field, model_validator
 
 from tfdet.matrix.field_types import StrictModel
 
+# An indexed attribute, such as `x.at[].add`, has brackets.
 _NAME: Final = r"[A-Za-z_]\w*(\.[A-Za-z_]\w*(\[\])?)+"
 DottedName = Annotated[str, Field(pattern=rf"^{_NAME}$")]
 Prefix = Annotated[str, Field(pattern=r"^([A-Za-z_]\w*\.)+$")]

@@ -171,10 +171,10 @@ class AuditTables:
             builds.setdefault(conflict._replace(environment=""), []).append(conflict.environment)
         return [(conflict, self.where(keys)) for conflict, keys in builds.items()]
 
-    def unclaimed(self) -> list[tuple[str, str, str]]:
+    def kernels_without_source(self) -> list[tuple[str, str, str]]:
         """Return (family, variants, builds) of order-dependent and unresolved kernels that no source claims."""
         sources = self.status.matrix.sources.values()
-        by_build = {key: count_by_family(self.status.audits[key].unclaimed(sources)) for key in self.keys}
+        by_build = {key: count_by_family(self.status.audits[key].kernels_without_source(sources)) for key in self.keys}
         names = sorted({name for families in by_build.values() for name in families})
         return [
             (

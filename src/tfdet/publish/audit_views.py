@@ -12,7 +12,7 @@ from tfdet.audit.report import Audit
 from tfdet.audit.sass import FIRST_ARCH
 from tfdet.matrix.models import Source
 from tfdet.publish.terminal_lists import FactTable
-from tfdet.publish.terminal_views import NO_AUDIT_NOTE
+from tfdet.publish.terminal_views import AUDIT_BLIND_SPOTS
 from tfdet.verdicts.audit_findings import AuditIndex, count_by_family
 from tfdet.verdicts.build_diff import BuildDiff
 
@@ -29,13 +29,13 @@ def audit_tables(audit: Audit, audited: AuditIndex, sources: Mapping[str, Source
     parts += [_architectures(audit), Text(""), capability(audit.capabilities)]
     if not (source_table := _sources(audited, sources)).is_empty:
         parts += [Text("\nsources", style="bold"), source_table]
-    if unclaimed := count_by_family(audited.unclaimed(sources.values())):
-        parts += [Text("\nkernels that no source claims", style="bold"), _families(unclaimed)]
+    if rest := count_by_family(audited.kernels_without_source(sources.values())):
+        parts += [Text("\nkernels of no known source", style="bold"), _families(rest)]
     parts += _list("environment variables that it reads", sorted(audit.strings.variables))
     parts += _list("messages by which it refuses", sorted(audit.strings.messages))
     if audit.registrations is not None:
         parts.append(Text(f"\n{len(audit.registrations)} ops have a GPU kernel (--json names them)"))
-    parts.append(Text("\nnot seen: " + NO_AUDIT_NOTE, style="dim"))
+    parts.append(Text("\nnot seen: " + AUDIT_BLIND_SPOTS, style="dim"))
     return parts
 
 

@@ -40,8 +40,11 @@ def _results(finding: ProgramFinding) -> list[dict[str, Any]]:
 def _location(call: Call) -> dict[str, Any]:
     """Return a SARIF location; logical for a notebook's cell, as its lines are not those of the file."""
     file = {"artifactLocation": {"uri": quote(os.fsencode(Path(call.file).as_posix()))}}
-    if call.cell:
-        return {"physicalLocation": file, "logicalLocations": [{"name": f"cell {call.cell}, line {call.line}"}]}
+    if call.notebook_cell:
+        return {
+            "physicalLocation": file,
+            "logicalLocations": [{"name": f"cell {call.notebook_cell}, line {call.line}"}],
+        }
     return {"physicalLocation": file | {"region": {"startLine": call.line}}}
 
 

@@ -59,7 +59,7 @@ _TARGETS = {
     "docs/reference/status/measured.md": ("measured", "provenance"),
     "docs/reference/exit-codes.md": ("exit-codes",),
     "docs/reference/batch-invariance.md": ("batches", "provenance"),
-    "docs/reference/audit-findings.md": ("found", "apart", "unclaimed", "variables", "messages", "provenance"),
+    "docs/reference/audit-findings.md": ("found", "apart", "without-source", "variables", "messages", "provenance"),
 }
 # {ending of the name of a framework's page: its blocks}
 _PAGES = {"": ("coverage", "join", "provenance"), "-conflicts": ("disagreements", "provenance")}

@@ -28,7 +28,8 @@ from tfdet.verdicts.status_loading import CellChange
 from tfdet_common.defaults import MAX_TABLE_ROWS
 from tfdeterminism.trace.report import value_text
 
-NO_AUDIT_NOTE = (
+# What no audit can see.
+AUDIT_BLIND_SPOTS = (
     "cuDNN and cuBLAS (not in the wheel), code that XLA generates at run time, races of plain stores, which kernel the "
     "host picks; what is shipped need not be reached"
 )
@@ -297,7 +298,7 @@ def _audit(status: Status, env: str, source: str) -> list[RenderableType]:
     if audit:
         parts += [Text(f"  refuses: {text}") for text in status.audits[env].refusal_messages(audit)]
     parts.append(
-        Text(f"  not seen: {audit.unauditable_reason if audit and audit.unauditable_reason else NO_AUDIT_NOTE}")
+        Text(f"  not seen: {audit.unauditable_reason if audit and audit.unauditable_reason else AUDIT_BLIND_SPOTS}")
     )
     parts.append(Text(f"  read it again: tfdet audit {env}"))
     return parts

@@ -9,7 +9,7 @@ from typing import Any
 
 from tfdet.audit.capability import capabilities
 from tfdet.publish.audit_tables import AuditTables
-from tfdet.publish.terminal_views import NO_AUDIT_NOTE
+from tfdet.publish.terminal_views import AUDIT_BLIND_SPOTS
 from tfdet.site.page import Page
 from tfdet.site.site_facts import SiteFacts
 from tfdet.site.urls import cell_page_path
@@ -54,7 +54,7 @@ def _page(facts: SiteFacts, key: str, build: dict[str, Any], pairs: list[tuple[s
                     for source in facts.sources if facts.may_have_op(key, source)
                     if (finding := facts.status.finding(key, source)) and finding.kind != "not shipped"],
         "families": count_by_family(row for row in audited.rows if row.kernel.verdict == "yes"),
-        "unclaimed": count_by_family(audited.unclaimed(facts.matrix.sources.values())),
+        "without_source": count_by_family(audited.kernels_without_source(facts.matrix.sources.values())),
         "environment_variables": stored.environment_variables,
         "messages": stored.messages,
         "registered": len(stored.registrations) if stored.registrations is not None else None,
@@ -66,7 +66,7 @@ def _page(facts: SiteFacts, key: str, build: dict[str, Any], pairs: list[tuple[s
         title=f"Audit of {key}",
         description=f"Which GPU kernels of {key} add floats in the order in which threads come.",
         data=data,
-        template_data={"not_seen": NO_AUDIT_NOTE},
+        template_data={"not_seen": AUDIT_BLIND_SPOTS},
     )
 
 

@@ -18,7 +18,7 @@ from tfdet.matrix.devices import CPU, GPU
 from tfdet.matrix.models import Claim
 from tfdet.matrix.plan import plan_cells
 from tfdet.publish.proof_views import explain_proof, proof_note
-from tfdet.publish.terminal_views import NO_AUDIT_NOTE
+from tfdet.publish.terminal_views import AUDIT_BLIND_SPOTS
 from tfdet.site.page import Page, render_fragment, subpages
 from tfdet.site.site_facts import SiteFacts, cell_data
 from tfdet.site.urls import cell_url
@@ -63,7 +63,7 @@ def _pages(
             title=f"{title} in {environment}{subpage.suffix}",
             description=f"Is {title} deterministic in {environment}? Every record, claim and audit behind the answer.",
             data=data,
-            template_data={"shown": fragments, "not_seen": NO_AUDIT_NOTE} if is_first else {"shown": fragments},
+            template_data={"shown": fragments, "not_seen": AUDIT_BLIND_SPOTS} if is_first else {"shown": fragments},
         )
 
 

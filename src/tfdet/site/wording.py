@@ -57,7 +57,7 @@ _CLAIM_KINDS = {
 
 
 def css_class(verdict: str, claimed_outcome: str | None, audit_kind: str | None = None) -> str:
-    """Return the CSS classes of a cell by its verdict, or else by its audit, or else by its claim."""
+    """Return the CSS classes of a cell by its verdict, else its audit (the kind of finding), else its claim."""
     if verdict:
         return VERDICTS[verdict].kind
     if audit_kind:

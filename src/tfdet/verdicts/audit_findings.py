@@ -212,7 +212,7 @@ class AuditIndex:
             return []
         return [text for text in self.stored.messages if re.search(audit.messages, text)]
 
-    def unclaimed(self, sources: Iterable[Source]) -> list[KernelRow]:
+    def kernels_without_source(self, sources: Iterable[Source]) -> list[KernelRow]:
         """Return the order-dependent and unresolved kernels that no source's pattern matches."""
         claimed = _any_of([pattern for source in sources if source.audit for pattern in source.audit.kernels])
         claimed_signatures = _prefix_matches(claimed).among(self._rows_by_signature.keys())

@@ -69,7 +69,9 @@ class ProgramFinding:
 
 
 def _place(call: Call) -> dict[str, Any]:
-    return {"name": call.name, "file": call.file, "line": call.line} | ({"cell": call.cell} if call.cell else {})
+    return {"name": call.name, "file": call.file, "line": call.line} | (
+        {"cell": call.notebook_cell} if call.notebook_cell else {}
+    )
 
 
 def match_builds(matrix: Matrix, installed: Mapping[str, str]) -> list[InstalledBuild]:
@@ -266,5 +268,5 @@ def _unlisted(status: Status, environment: str, sources: Iterable[Source]) -> li
         ProgramFinding(
             "warning", "", f"unlisted: {number} kernels of {family} depend on order, or may, and no source names them"
         )
-        for family, number in count_by_family(audited.unclaimed(sources)).items()
+        for family, number in count_by_family(audited.kernels_without_source(sources)).items()
     ]

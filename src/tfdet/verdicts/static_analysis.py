@@ -38,7 +38,7 @@ class ArgumentValue:
 class Call:
     """A call in a program, or an assignment to a setting.
 
-    name: the qualified name; "?.name" for a method of an object.  cell: the number of the notebook's cell, or 0.
+    name: the qualified name; "?.name" for a method of an object.  notebook_cell: number of the notebook's cell, or 0.
     has_star_args: whether it has *args or **kwargs, whose values are unknown.
     is_assignment: of a value to the name, not a call.  roots: the packages that the object of a method comes from.
     memory_use: the use of the uninitialized memory that it allocates; None if it allocates none.
@@ -48,7 +48,7 @@ class Call:
     name: str
     file: str
     line: int
-    cell: int = 0
+    notebook_cell: int = 0
     positional: tuple[ArgumentValue, ...] = ()
     keywords: dict[str, ArgumentValue] = field(default_factory=dict, hash=False)
     has_star_args: bool = False
@@ -64,11 +64,13 @@ class Call:
     @property
     def place(self) -> tuple[str, int, int]:
         """Its file, line, and cell of a notebook or 0."""
-        return self.file, self.line, self.cell
+        return self.file, self.line, self.notebook_cell
 
     @property
     def where(self) -> str:
-        return f"{self.file}:cell {self.cell}:{self.line}" if self.cell else f"{self.file}:{self.line}"
+        return (
+            f"{self.file}:cell {self.notebook_cell}:{self.line}" if self.notebook_cell else f"{self.file}:{self.line}"
+        )
 
 
 @dataclass(frozen=True)

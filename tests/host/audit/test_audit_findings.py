@@ -67,7 +67,7 @@ def test_every_order_dependent_kernel_has_a_source(
     audits: dict[str, AuditIndex], sources: Mapping[str, Source]
 ) -> None:
     for key, audited in audits.items():
-        rows = audited.unclaimed(sources.values())
+        rows = audited.kernels_without_source(sources.values())
         if key.startswith("torch"):  # its own kernels that add: see matrix/ops/torch/kernels.toml
             rows = [row for row in rows if row.kernel.verdict == "yes" and row.signature.startswith("at::")]
             rows = [row for row in rows if "::gather" not in row.signature]

@@ -32,8 +32,8 @@ FIRST, DOUBLE, HALF, COMPILED = (
 
 def cell(solution: str, *observations: tuple[str, str, str]) -> InferredCell:
     """Return a cell of (case, solution, observation) rows; `differs` differs in every run."""
-    evidence = EvidenceIndex({"s": {"now"}}).extend(
-        RecordSummary("e", CPU_SUMMARY, "s", case, "m", under, "now", observation,
+    evidence = EvidenceIndex({"s": {"hash"}}).extend(
+        RecordSummary("e", CPU_SUMMARY, "s", case, "m", under, "hash", observation,
              20 * (observation in ("equal", "differs")), 20 * (observation == "differs"), 0.5)
         for case, under, observation in observations
     )  # fmt: skip

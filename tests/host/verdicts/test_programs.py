@@ -51,7 +51,7 @@ def test_the_cells_of_a_notebook_are_read(tmp_path: Path) -> None:
     parsed = parse_programs(
         [notebook(tmp_path, first, second.partition("\n(")[0], "%%bash\nls", "%%time\ntf.stack(x)", third)]
     )
-    assert [(call.name, call.cell, call.line) for call in parsed.calls_and_settings] == [
+    assert [(call.name, call.notebook_cell, call.line) for call in parsed.calls_and_settings] == [
         ("tensorflow.nn.bias_add", 3, 3), ("tensorflow.stack", 5, 2), ("tensorflow.gather", 6, 3),
     ]  # fmt: skip
     assert parsed.calls_and_settings[0].where == f"{tmp_path / 'a.ipynb'}:cell 3:3"
@@ -78,7 +78,7 @@ def test_an_invalid_notebook_is_refused(tmp_path: Path, text: str, message: str)
 
 
 def test_lines_of_a_notebook_are_counted_within_cells() -> None:
-    by_build = {BUILD: [ProgramFinding("error", "a", "b", calls=(Call("tf.x", "a.ipynb", line=2, cell=3),))]}
+    by_build = {BUILD: [ProgramFinding("error", "a", "b", calls=(Call("tf.x", "a.ipynb", line=2, notebook_cell=3),))]}
     (location,) = as_sarif(by_build)["runs"][0]["results"][0]["locations"]
     assert "region" not in location["physicalLocation"]
     assert location["logicalLocations"] == [{"name": "cell 3, line 2"}]

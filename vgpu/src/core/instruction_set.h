@@ -67,9 +67,9 @@ enum class ScheduleSource : uint8_t {
   Processor,  // %smid, %warpid, %gridid and the like
   ActiveLanes,
   InactiveLane,  // the value of an inactive lane
-  PartialVote,  // a barrier's vote in which not all of the block's threads take part
-  Heap,
-  Output,
+  PartialBarrierVote,  // a barrier's vote in which not all of the block's threads take part
+  Heap,  // malloc and free
+  Print,  // printf
   DependentLaunch,
   StaleRead,
   AsynchronousCopy,  // completes at any time before the program waits for it

@@ -91,7 +91,7 @@ void Block::release_barrier(uint32_t number) {
       if (instruction_of(g).variant >= kBarrierCount) {
         write_vote(g, barrier);
         if (context_.observer && !all_threads)
-          context_.observer->on_schedule_source(instruction_of(g), ScheduleSource::PartialVote);
+          context_.observer->on_schedule_source(instruction_of(g), ScheduleSource::PartialBarrierVote);
       }
       g.state = GroupState::Ready;
       g.preempted = false;

@@ -247,9 +247,9 @@ void Decoder::declare_variable(const ptx::Declaration& declaration) {
   }
   *bytes = align_up(*bytes, std::max(declaration.align, 8u));
   if (declaration.space == ptx::StateSpace::Local) program_.local_align = std::max(program_.local_align, declaration.align);
-  // Parameters that a body declares are in the scratch space; `dynamic` marks them.
-  scopes_.back().variables[declaration.name] = {declaration.space, *bytes, declaration.size, declaration.align,
-                                                declaration.space == ptx::StateSpace::Param};
+  Symbol& symbol =
+      scopes_.back().variables[declaration.name] = {declaration.space, *bytes, declaration.size, declaration.align};
+  symbol.in_scratch = declaration.space == ptx::StateSpace::Param;
   *bytes += declaration.size;
 }
 

@@ -22,6 +22,7 @@ struct Symbol {
   uint32_t size;
   uint32_t align = 1;
   bool dynamic = false;  // dynamic shared memory
+  bool in_scratch = false;  // a parameter that a body declares, for its calls
   Formal formal = None;  // which parameter of the decoded function it is
 };
 

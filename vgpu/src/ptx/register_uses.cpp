@@ -30,7 +30,7 @@ class RegisterCounts {
 };
 
 bool is_result_unused(const Instruction& i, const RegisterCounts& counts) {
-  if (i.schedule_source == ScheduleSource::Heap || i.schedule_source == ScheduleSource::Output)
+  if (i.schedule_source == ScheduleSource::Heap || i.schedule_source == ScheduleSource::Print)
     return false;  // d is not a register
   if (i.d) return counts.is_named_once(i.d);
   return i.vector_registers[0] && std::all_of(i.vector_registers, i.vector_registers + i.count,

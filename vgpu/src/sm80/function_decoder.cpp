@@ -65,7 +65,7 @@ DecodedFunction FunctionDecoder::run() {
     decode_all();
     lay_out_frame();
     for (const Decoded& decoded : code_) emit(decoded);
-    append_flows();
+    append_register_flows();
   } catch (const Unsupported& error) { throw Unsupported(function_.name + ": machine code, " + error.what()); }
   Instruction end;  // reached by running past the last instruction
   end.kind = InstructionKind::Trap, end.line = static_cast<uint32_t>(code_.size()) * kEncodingBytes;
@@ -83,7 +83,7 @@ void FunctionDecoder::decode_all() {
 }
 
 // Returns the bytes of local memory: the declared stack, and more if there are calls, whose stack is not declared.
-uint32_t FunctionDecoder::local_memory() const {
+uint32_t FunctionDecoder::local_memory_bytes() const {
   bool has_calls = false, uses_local = false;
   for (const Decoded& decoded : code_) {
     has_calls |= is_among(decoded.row->mnemonic, {"CALL.REL.NOINC"});
@@ -116,7 +116,7 @@ void FunctionDecoder::lay_out_frame() {
   program_.parameter_bytes = std::max(function_.parameter_base, kParameters) + function_.parameter_bytes;
   program_.shared_bytes = function_.shared_bytes, program_.shared_align = function_.shared_align;
   program_.shared_variables = {{"all variables", 0, program_.shared_bytes}};  // machine code does not describe them
-  program_.local_bytes = local_memory();
+  program_.local_bytes = local_memory_bytes();
 }
 
 uint32_t FunctionDecoder::append_row(uint32_t word) {
@@ -235,7 +235,7 @@ void FunctionDecoder::fill_operands(const Decoded& decoded, Instruction& i) {
   }
 }
 
-void FunctionDecoder::append_flows() {
+void FunctionDecoder::append_register_flows() {
   for (const Decoded& decoded : code_) {
     RegisterUse use = register_use(decoded);
     RegisterFlow flow = {use.flow, std::move(use.reads), use.stored, std::move(use.writes)};

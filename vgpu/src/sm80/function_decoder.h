@@ -66,9 +66,9 @@ class FunctionDecoder {
   void lay_out_frame();
   void emit(const Decoded& decoded);
   void fill_operands(const Decoded& decoded, Instruction& i);
-  void append_flows();
+  void append_register_flows();
   uint32_t append_row(uint32_t word);
-  uint32_t local_memory() const;
+  uint32_t local_memory_bytes() const;
 
   const Cubin::Function& function_;
   const ConstantBanks& banks_;

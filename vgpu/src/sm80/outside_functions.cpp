@@ -43,7 +43,7 @@ void deallocate(WarpContext& warp, const Instruction& i) {
 }
 
 void print(WarpContext& warp, const Instruction& i) {
-  notify_schedule_source(warp, i, ScheduleSource::Output);
+  notify_schedule_source(warp, i, ScheduleSource::Print);
   for_each_in_schedule_order(warp, [&](uint32_t lane) {
     const int32_t fields = print_formatted(warp, lane, argument(warp, i, lane), argument(warp, i, lane, 2), to_host);
     lane_words(warp, i.d)[lane] = static_cast<uint32_t>(fields);

@@ -7,7 +7,7 @@
 namespace vgpu {
 namespace {
 
-constexpr int kUnknown = 999;
+constexpr int kUnknown = 999;  // the library has no such status
 
 // cudnn.h (7 and 8), cufft.h, curand.h, cusolver_common.h, cusparse.h, nccl.h
 constexpr LibraryStatus kLibraries[] = {kCublasStatus,

@@ -10,7 +10,6 @@ import ast
 import builtins
 import gc
 import importlib.machinery
-import itertools
 import re
 import sys
 import zlib
@@ -134,9 +133,9 @@ def _sorted(values):
 
 def _ages(addresses):
     """Return {address: number} of objects, the oldest first.  The garbage collector keeps each generation in order."""
-    is_by_generation = sys.version_info >= (3, 8)
-    groups = [gc.get_objects(generation=number) for number in (2, 1, 0)] if is_by_generation else [gc.get_objects()]
-    objects = itertools.chain.from_iterable(groups)
+    objects = gc.get_objects()
+    if sys.version_info >= (3, 8):
+        objects = [value for number in (2, 1, 0) for value in gc.get_objects(generation=number)]  # novm
     return {id(value): number for number, value in enumerate(objects) if id(value) in addresses}
 
 

@@ -132,7 +132,7 @@ void OrderProver::on_function_entry(const WarpContext& warp, const DecodedFuncti
 
 void OrderProver::enter_function(const DecodedFunction& function) {
   if (!entered_.insert(&function).second) return;
-  if (!function.is_provable) on_unproved(UnprovedReason::InstructionSet, 0, 0);
+  if (!function.is_provable) on_unproved(UnprovedReason::NotAnalyzable, 0, 0);
   for (const Instruction& i : function.code)
     if (i.schedule_source != ScheduleSource::None && i.schedule_source != ScheduleSource::StaleRead && !i.result_unused)
       on_schedule_source(i, i.schedule_source);

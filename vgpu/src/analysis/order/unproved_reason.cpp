@@ -14,7 +14,7 @@ const char* reason_name(UnprovedReason reason) {
     case UnprovedReason::StaleRead: return "stale_read";
     case UnprovedReason::Fault: return "fault";
     case UnprovedReason::CheckMemoryFull: return "check_memory";
-    case UnprovedReason::InstructionSet: return "instruction_set";
+    case UnprovedReason::NotAnalyzable: return "instruction_set";
     case UnprovedReason::ScheduleDecidedValue: break;
   }
   return "source";
@@ -26,9 +26,9 @@ const char* source_name(ScheduleSource source) {
     case ScheduleSource::Processor: return "processor";
     case ScheduleSource::ActiveLanes: return "active_lanes";
     case ScheduleSource::InactiveLane: return "inactive_lane";
-    case ScheduleSource::PartialVote: return "partial_vote";
+    case ScheduleSource::PartialBarrierVote: return "partial_vote";
     case ScheduleSource::Heap: return "heap";
-    case ScheduleSource::Output: return "output";
+    case ScheduleSource::Print: return "output";
     case ScheduleSource::DependentLaunch: return "dependent_launch";
     case ScheduleSource::StaleRead: return "stale_read";
     case ScheduleSource::AsynchronousCopy: return "asynchronous_copy";

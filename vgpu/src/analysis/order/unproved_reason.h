@@ -17,7 +17,7 @@ enum class UnprovedReason : uint8_t {
   ScheduleDecidedValue,  // a value that the schedule decides (ScheduleSource)
   Fault,
   CheckMemoryFull,       // the memory of the check itself is full
-  InstructionSet,  // the code lacks the fields for analyses (DecodedFunction::is_provable)
+  NotAnalyzable,  // the code lacks the fields for analyses (DecodedFunction::is_provable)
 };
 
 const char* reason_name(UnprovedReason reason);

@@ -57,7 +57,7 @@ void decode_address(Decoder& d, const Statement& s, const Operand& o, AccessSpac
     i.a = special_offset(kDynamicShared), i.e = 4;
     return;
   }
-  if (symbol->space == ptx::StateSpace::Param) space = symbol->dynamic ? AccessSpace::Scratch : AccessSpace::Param;
+  if (symbol->space == ptx::StateSpace::Param) space = symbol->in_scratch ? AccessSpace::Scratch : AccessSpace::Param;
   if (symbol->space == ptx::StateSpace::Global || symbol->space == ptx::StateSpace::Const) {
     i.a = d.constant(symbol->address, 8), i.e = 8;
   } else {

@@ -58,7 +58,8 @@ struct Actual { uint32_t offset, size; };
 
 const Symbol& parameter_variable(Decoder& d, const Statement& s, const Operand& o) {
   const Symbol* symbol = d.symbol(std::string(o.text));
-  if (!symbol || symbol->space != ptx::StateSpace::Param || !symbol->dynamic) d.reject(s, "an argument that is no parameter");
+  if (!symbol || symbol->space != ptx::StateSpace::Param || !symbol->in_scratch)
+    d.reject(s, "an argument that is no parameter");
   return *symbol;
 }
 

@@ -98,7 +98,8 @@ uint32_t decode_values(Decoder& d, const Operand& o, std::string_view t, bool lo
   auto is_sink = [&](const Operand& part) { return loads && is_vector && part.text == "_"; };
   uint32_t width = 0;
   for (const Operand& part : operands)
-    if (part.kind != Operand::Literal && !is_sink(part) && !width) width = (loads ? d.result_slot(part, t) : d.source_slot(part, t)).width;
+    if (part.kind != Operand::Literal && !is_sink(part) && !width)
+      width = (loads ? d.result_slot(part, t) : d.source_slot(part, t)).width;
   if (!width && loads) return 0;
   if (!width) width = std::max(ptx::size_of(t), 2u);
   for (size_t k = 0; k < operands.size(); k++) {

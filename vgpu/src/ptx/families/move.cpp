@@ -59,7 +59,7 @@ bool decode_parts(Decoder& d, const Statement& s, Instruction& i) {
   i.count = static_cast<uint8_t>(count);
   std::string_view part = bytes / count == 2 ? "b16" : "b32";
   for (uint32_t k = 0; k < count; k++)
-    i.vector_registers[k] = packs ? d.source(vector.parts[k], part) : d.result(vector.parts[k], part, true);
+    i.vector_registers[k] = packs ? d.source(vector.parts[k], part) : d.result(vector.parts[k], part, /*allows_sink=*/true);
   if (packs) i.d = d.result(single, s.type());
   else i.a = d.source(single, s.type());
   d.emit(i);
@@ -75,14 +75,13 @@ template <class T> void clock(WarpContext& warp, const Instruction& i) {
 }
 
 // The space of a variable, in Instruction::variant; a generic address is the base of the space plus an offset.
-enum : uint8_t { kShared, kLocal, kParam, kScratch };
+enum : uint8_t { kShared, kLocal, kParam, kGlobal };
 uint64_t base_of(const WarpContext& warp, uint8_t space, uint32_t lane) {
   auto to_address = [](const uint8_t* p) { return reinterpret_cast<uint64_t>(p); };
   switch (space) {
     case kShared: return to_address(warp.shared);
     case kLocal: return to_address(warp.local) + uint64_t(lane) * warp.local_bytes;
-    case kParam: return to_address(warp.parameters) + (warp.has_lane_parameters ? uint64_t(lane) * warp.parameter_bytes : 0);
-    default: return to_address(warp.scratch) + uint64_t(lane) * warp.scratch_bytes;
+    default: return to_address(warp.parameters) + (warp.has_lane_parameters ? uint64_t(lane) * warp.parameter_bytes : 0);
   }
 }
 template <bool kTo> void generic(WarpContext& warp, const Instruction& i) {  // kTo: from generic to the space
@@ -155,6 +154,7 @@ bool decode_function(Decoder& d, const Operand& o, Instruction& i) {
 bool decode_variable_address(Decoder& d, const Operand& o, Instruction& i, bool as_generic) {
   const Symbol* symbol = d.symbol(std::string(o.text));
   if (!symbol) return decode_function(d, o, i);
+  if (symbol->in_scratch) return false;  // an argument of a call has no address, as for ptxas
   if (symbol->space == ptx::StateSpace::Local) as_generic = true;
   bool is_global = symbol->space == ptx::StateSpace::Global || symbol->space == ptx::StateSpace::Const;
   uint64_t offset = symbol->address + static_cast<uint64_t>(o.offset);
@@ -170,10 +170,7 @@ bool decode_variable_address(Decoder& d, const Operand& o, Instruction& i, bool 
     if (is_global || !as_generic) return d.emit(i), true;
   }
   if (!as_generic) return true;
-  i.variant = symbol->space == ptx::StateSpace::Shared  ? kShared
-              : symbol->space == ptx::StateSpace::Local ? kLocal
-              : symbol->dynamic                         ? kScratch
-                                                        : kParam;
+  i.variant = symbol->space == ptx::StateSpace::Shared ? kShared : symbol->space == ptx::StateSpace::Local ? kLocal : kParam;
   i.execute = generic<false>;
   d.emit(i);
   return true;
@@ -185,7 +182,7 @@ bool decode_isspacep(Decoder& d, const Statement& s, Instruction& i) {
   if (!s.allows_only({"global|shared|shared::cta|local"}, /*types=*/0) || s.qualifiers.empty()) return false;
   i.d = d.predicate_result(s.operands[0]);
   i.a = d.source(s.operands[1], "u64");
-  i.variant = s.has("shared") || s.has("shared::cta") ? kShared : s.has("local") ? kLocal : kParam;
+  i.variant = s.has("shared") || s.has("shared::cta") ? kShared : s.has("local") ? kLocal : kGlobal;
   i.execute = is_in_space;
   d.emit(i);
   return true;
@@ -208,7 +205,7 @@ bool decode_clock(Decoder& d, std::string_view name, uint32_t width, Instruction
 bool decode_name(Decoder& d, const Operand& source, uint32_t width, Instruction& i) {
   if (width == 8) return decode_variable_address(d, source, i, false);
   const Symbol* symbol = d.symbol(std::string(source.text));
-  if (!symbol || (width == 4 ? symbol->space == ptx::StateSpace::Global : symbol->dynamic)) return false;
+  if (!symbol || symbol->in_scratch || (width == 4 ? symbol->space == ptx::StateSpace::Global : symbol->dynamic)) return false;
   i.a = symbol->dynamic ? special_offset(kDynamicShared)
                         : d.constant(symbol->address + static_cast<uint64_t>(source.offset), width);
   i.execute = width == 4 ? Execute(copy<uint32_t>) : copy<uint16_t>;
