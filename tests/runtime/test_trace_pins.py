@@ -12,6 +12,7 @@ from interposed_programs import ROOT, SLEEP, write_program
 
 from tfdet.engines.interpreters import find_python
 from tfdeterminism.trace.causes import source_fixes
+from tfdeterminism.trace.interpose import kinds
 from tfdeterminism.trace.schema.ledger import read_ledgers
 from tfdeterminism.trace.search import interposed_runs
 from tfdeterminism.trace.search.interposed_runs import PRINTED
@@ -55,6 +56,38 @@ def test_a_pin_takes_its_kind_away_and_no_other(kind: str, runner: Any) -> None:
     if (kind, "random") in (("completion", "random"), ("mtime", "random")):
         del other_kinds["random"]  # what their threads sleep is random
     assert len(program.printed(3, pins=other_kinds)) > 1
+
+
+BY_KEYWORD = """
+import concurrent.futures, datetime, glob, multiprocessing.pool, os, queue, random, socket, tempfile, threading, uuid
+import numpy
+open(file="/dev/urandom", mode="rb").read(2)
+os.listdir(path="."), list(os.scandir(path=".")), glob.glob(pathname="*"), os.stat(path="."), os.getenv(key="HOME")
+os.getrandom(size=3, flags=0), datetime.datetime.now(tz=None), uuid.uuid1(node=3, clock_seq=5), socket.getfqdn(name="")
+random.seed(a=None), random.randint(a=1, b=9), random.Random(x=None), random.sample(population=range(9), k=2)
+numpy.random.seed(seed=None), numpy.random.normal(loc=0, scale=1, size=2), numpy.random.default_rng(seed=None)
+numpy.random.RandomState(seed=None), numpy.empty(shape=3), numpy.empty_like(prototype=numpy.ones(3))
+tempfile.mkdtemp(suffix=None, prefix="k")
+values = queue.Queue(maxsize=0)
+values.put(item=1, block=True, timeout=None), values.get(block=True, timeout=5)
+with concurrent.futures.ThreadPoolExecutor(max_workers=2) as pool:
+    futures = [pool.submit(abs, n) for n in range(2)]
+    list(concurrent.futures.as_completed(fs=futures, timeout=9)), concurrent.futures.wait(fs=futures, timeout=9)
+with multiprocessing.pool.ThreadPool(processes=2) as pool:
+    list(pool.imap_unordered(func=abs, iterable=[1], chunksize=1)), pool.map(func=abs, iterable=[1])
+    pool.apply_async(func=abs, args=(1,), callback=None).get(timeout=9), pool.apply(func=abs, args=(1,))
+print("done")
+"""
+
+
+def test_functions_take_their_arguments_by_keyword(runner: Any) -> None:
+    program = runner(BY_KEYWORD)
+    pins = [
+        kind.name for kind in kinds.ALL if kind.has_pin and kind.name not in ("schedule", "switches", "tensor-fusion")
+    ]
+    varied = ("listing", "completion", "machine", "processors", "time-zone", "hash-seed")
+    for how in ({}, {"pins": dict.fromkeys(pins)}, {"vary": dict.fromkeys(varied, 3)}):
+        assert program.printed(1, **how) == {"done\n"}
 
 
 PRODUCERS = f"""

@@ -354,6 +354,23 @@ train(random.Random().random())
 """
 
 
+KEYWORDS = """
+import torch
+values = torch.ones(3, requires_grad=True)
+(gradient,) = torch.autograd.grad(outputs=(values * values).sum(), inputs=values, create_graph=True)
+torch.autograd.backward(tensors=[gradient.sum()])
+"""
+
+
+@pytest.mark.parametrize("level", ["none", "ops"])
+@pytest.mark.tensorflow
+def test_gradients_are_recorded_of_arguments_by_keyword(level: str, torch_forks: Forks, tmp_path: Path) -> None:
+    (tmp_path / "program.py").write_text(KEYWORDS)
+    (done,) = torch_forks.run([traced(tmp_path / "A", tmp_path / "program.py", options=["--level", level], fresh=True)])
+    assert done.returncode == 0, done.stderr
+    assert load(str(tmp_path / "A" / "trace-0.tfdt")).end["weights"] is not None
+
+
 @pytest.mark.parametrize("text", [GRADIENT, DESCENT])
 @pytest.mark.tensorflow
 def test_without_an_optimizer_a_difference_is_seen(text: str, torch_forks: Forks, tmp_path: Path) -> None:

@@ -32,14 +32,14 @@ class Gradients(object):
         """Return (node, stack) of the forward op whose gradient is computed now, or (None, [])."""
         return self._by_number.get(pt.current_sequence_nr(), (None, []))
 
-    def _on_backward(self, original, tensors, *args, **kwargs):
+    def _on_backward(self, original, *args, **kwargs):
         is_nested = getattr(self._recorder.local, "in_backward_call", False)  # backward() may call grad()
         if self._recorder.active and not is_nested:
             self._recorder.steps.on_gradient()
-            self._record_losses(tensors)
+            self._record_losses(pt.differentiated(args, kwargs))
         self._recorder.local.in_backward_call = True
         try:
-            return original(tensors, *args, **kwargs)
+            return original(*args, **kwargs)
         finally:
             self._recorder.local.in_backward_call = is_nested
 

@@ -40,6 +40,11 @@ class DispatchMode(TorchDispatchMode):
         return False
 
 
+def differentiated(args, kwargs):
+    """Return what torch.autograd.backward or grad is to differentiate, of their arguments."""
+    return args[0] if args else kwargs.get("tensors", kwargs.get("outputs", ()))
+
+
 def tensors_in(value):
     """Return all tensors of nested lists, tuples and dicts, in a fixed order."""
     if type(value) is torch.Tensor:

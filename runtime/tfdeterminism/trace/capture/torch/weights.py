@@ -41,11 +41,11 @@ class Weights(object):
             with self._recorder.unrecorded():
                 self._final.update(_digests(self._label_tensors([(number, groups)])))
 
-    def _on_gradient(self, original, tensors, *args, **kwargs):
+    def _on_gradient(self, original, *args, **kwargs):
         """Keep the leaves, which a function without an optimizer frees when it returns."""
         if not self._optimizers and self._recorder.active:
-            self._last_leaves[threading.get_ident()] = list(_leaves_of(tensors))
-        return original(tensors, *args, **kwargs)
+            self._last_leaves[threading.get_ident()] = list(_leaves_of(pt.differentiated(args, kwargs)))
+        return original(*args, **kwargs)
 
     def trained_values(self):
         """Return {label: array} of the trained tensors."""

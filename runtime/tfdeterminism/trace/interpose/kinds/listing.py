@@ -36,16 +36,16 @@ class Listing(Kind):
         self.replace(
             os,
             "listdir",
-            lambda place, original, *args: sorted(original(*args)),
+            lambda place, original, *args, **kwargs: sorted(original(*args, **kwargs)),
             lambda names: names[:50],
-            varied=lambda seed, original, *args: sorted(original(*args), key=_shuffling_key(seed)),
+            varied=lambda seed, original, *args, **kwargs: sorted(original(*args, **kwargs), key=_shuffling_key(seed)),
         )
         self.replace(
             os,
             "scandir",
-            lambda place, original, *args: _Entries(original(*args), _identity),
+            lambda place, original, *args, **kwargs: _Entries(original(*args, **kwargs), _identity),
             no_value,
-            varied=lambda seed, original, *args: _Entries(original(*args), _shuffling_key(seed)),
+            varied=lambda seed, original, *args, **kwargs: _Entries(original(*args, **kwargs), _shuffling_key(seed)),
         )
 
 

@@ -55,7 +55,7 @@ class Machine(Kind):
                 name,
                 None,
                 unless=self.is_called_by_library,
-                varied=lambda seed, original, *args: change(seed, original(*args)),
+                varied=lambda seed, original, *args, **kwargs: change(seed, original(*args, **kwargs)),
             )
 
     def _is_other_variable(self, variables, name):
