@@ -93,7 +93,14 @@ VARIABLES: dict[tuple[str, str], list[str]] = {
 # Variables that hold no path, or are set by tfdet itself for its own children.
 OTHER_VARIABLES = {
     *("TFDET_ENGINE", "TFDET_IMAGE", "TFDET_IMAGE_DIGEST", "TFDET_MACHINE", "TFDET_BUNDLE", "TFDET_RANK"),
-    *("TFDET_SUBMITTER_GPUS", "TFDET_INTERPOSE", "TFDET_PARENT_RANK", "TFDET_POSITION", "TFDET_TRACE"),
+    *(
+        "TFDET_SUBMITTER_GPUS",
+        "TFDET_INTERPOSE",
+        "TFDET_PARENT_RANK",
+        "TFDET_POSITION",
+        "TFDET_STARTED_AT",
+        "TFDET_TRACE",
+    ),
     *("TFDET_TRACE_BACKENDS", "TFDET_TRACE_STOP_AFTER", "TFDET_VGPU", "TFDET_RELEASE"),
     "TFDET_FRAMEWORKS",  # folders of Python packages: an import path
     "TFDET_IMAGES",  # of an engine that needs containers: tests/e2e
