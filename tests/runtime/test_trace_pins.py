@@ -59,11 +59,11 @@ def test_a_pin_takes_its_kind_away_and_no_other(kind: str, runner: Any) -> None:
 
 
 BY_KEYWORD = """
-import concurrent.futures, datetime, glob, multiprocessing.pool, os, queue, random, socket, tempfile, threading, uuid
+import concurrent.futures, datetime, glob, multiprocessing.pool, os, queue, random, tempfile, uuid
 import numpy
 open(file="/dev/urandom", mode="rb").read(2)
 os.listdir(path="."), list(os.scandir(path=".")), glob.glob(pathname="*"), os.stat(path="."), os.getenv(key="HOME")
-os.getrandom(size=3, flags=0), datetime.datetime.now(tz=None), uuid.uuid1(node=3, clock_seq=5), socket.getfqdn(name="")
+os.getrandom(size=3, flags=0), datetime.datetime.now(tz=None), uuid.uuid1(node=3, clock_seq=5)
 random.seed(a=None), random.randint(a=1, b=9), random.Random(x=None), random.sample(population=range(9), k=2)
 numpy.random.seed(seed=None), numpy.random.normal(loc=0, scale=1, size=2), numpy.random.default_rng(seed=None)
 numpy.random.RandomState(seed=None), numpy.empty(shape=3), numpy.empty_like(prototype=numpy.ones(3))
