@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from interposed_programs import ROOT, SLEEP, write_program
 from tfdet.engines.interpreters import find_python
 from tfdeterminism.trace.causes import source_fixes
 from tfdeterminism.trace.interpose import kinds
+from tfdeterminism.trace.interpose.ledger import Ledger
 from tfdeterminism.trace.schema.ledger import read_ledgers
 from tfdeterminism.trace.search import interposed_runs
 from tfdeterminism.trace.search.interposed_runs import PRINTED
@@ -199,6 +201,15 @@ def test_a_call_in_a_librarys_thread_belongs_to_the_line_that_started_it(runner:
     program = runner(DRAWING)
     assert len(program.printed(2, pins={"random": ["main.py:3"]})) == 2
     assert len(program.printed(2, pins={"random": ["main.py:4"]})) == 1
+
+
+def test_a_ledger_is_written_by_one_thread_at_a_time(tmp_path: Path) -> None:
+    ledger = Ledger(str(tmp_path), "0")
+    ledger.note("pid", "main.py:1", "getpid", 7, False)
+    with ThreadPoolExecutor(8) as pool:
+        for written in [pool.submit(ledger.write) for _ in range(400)]:
+            written.result()
+    assert [row.what for row in read_ledgers(str(tmp_path))] == ["getpid"]
 
 
 DRAWING_WORKERS = f"""

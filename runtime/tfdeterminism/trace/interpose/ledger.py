@@ -21,10 +21,11 @@ class Ledger(object):
 
     def __init__(self, folder, position):
         self._folder, self._position = folder, position
-        self._rows, self._lock = {}, threading.Lock()
+        self._rows, self._lock, self._writing = {}, threading.Lock(), threading.Lock()
 
     def on_fork(self, position):
-        self._position, self._rows, self._lock = position, {}, threading.Lock()
+        self._position, self._rows = position, {}
+        self._lock, self._writing = threading.Lock(), threading.Lock()
 
     def note(self, kind, place, what, value, held):
         """Count a call of the function `what`.
@@ -46,7 +47,14 @@ class Ledger(object):
                 row[3].update(text.encode("utf-8", "replace"))
 
     def write(self):
-        """Write the file; a process that continues writes it again later."""
+        """Write the file; a process that continues writes it again later.
+
+        A worker that ends by itself may get SIGTERM meanwhile, for which another thread writes the file.
+        """
+        with self._writing:
+            self._write()
+
+    def _write(self):
         with self._lock:  # other threads may still add rows
             items = sorted(self._rows.items())
         rows = [
