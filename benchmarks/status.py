@@ -136,11 +136,10 @@ def main() -> None:
     for count in [int(text) for text in sys.argv[1:]] or [100_000, 1_000_000]:
         with tempfile.TemporaryDirectory() as folder:
             size = generate(Path(folder), count)
-            seconds, cpu, gib = measure([sys.executable, "-m", "tfdet", "status"], Path(folder), Path(folder) / "cache")
-            baseline_seconds = baseline(Path(folder))
-            cached_seconds, *_ = measure(
-                [sys.executable, "-m", "tfdet", "status"], Path(folder), Path(folder) / "cache"
-            )
+            root, command = Path(folder), [sys.executable, "-m", "tfdet", "status"]
+            seconds, cpu, gib = measure(command, root, root / "cache")
+            baseline_seconds = baseline(root)
+            cached_seconds, *_ = measure(command, root, root / "cache")
         print(f"{count:>9,} records ({size / 2**20:,.0f} MiB): {seconds:.2f} s ({cpu:.2f} s of CPU), {gib:.2f} GiB; "
               f"json.loads alone {baseline_seconds:.2f} s of CPU (ratio {cpu / baseline_seconds:.2f}); "
               f"again {cached_seconds:.2f} s")  # fmt: skip

@@ -30,7 +30,7 @@ RegisterFlow flow_of_shuffle(const Instruction& i, const std::vector<uint32_t>& 
   return flow;
 }
 
-// The space of parameters, which are not followed, is not that of a store.
+// Of a store to any memory but that of parameters, in which values are not followed.
 RegisterFlow flow_of_store(const Instruction& i) {
   RegisterFlow flow = {ValueFlow::Store, {}, 0, {}};
   if (i.e) add_register(flow.reads, i.a);
@@ -54,7 +54,7 @@ RegisterFlow flow_of(const Statement& s, DecodeFunction family, const Instructio
                      const std::vector<uint32_t>& writes) {
   if (computes(family)) return {ValueFlow::Lanewise, reads, 0, writes};
   if (s.op == "shfl") return flow_of_shuffle(i, writes);
-  if (s.op == "st" && s.qualifier_of(kParameterQualifiers).empty()) return flow_of_store(i);
+  if (s.op == "st" && access_space_of(s) != AccessSpace::Param) return flow_of_store(i);
   if (s.op == "ld" || s.op == "ldu") return {ValueFlow::Other, reads, 0, loaded_registers(s, i)};
   return {ValueFlow::Other, reads, 0, {}};
 }

@@ -4,7 +4,6 @@
 
 namespace vgpu {
 
-constexpr std::string_view kParameterQualifiers = "param|param::entry|param::func";
 constexpr std::string_view kAccessSpaceQualifiers = "global|const|shared|shared::cta|local|param|param::entry|param::func";
 
 // Returns the state space of a statement's qualifiers; Generic also for global and const.
