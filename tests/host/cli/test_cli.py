@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from importlib import metadata
 from pathlib import Path
@@ -208,6 +210,23 @@ def test_a_proof_shows_its_number_of_cases() -> None:
     assert str(verdict_text(cell)).endswith("2 of 3 cases' control differed")
 
 
+def fake_quickstart(checkout: Project, folder: Path, bootstrap: str, python: str) -> Path:
+    """Copy quickstart to a folder where the other programs are these shell scripts and `tfdet` fails; return it."""
+    fakes = {
+        "scripts/bootstrap": f"[ $# = 0 ] || exec echo .venv/bin/python\n{bootstrap}",
+        ".venv/bin/python": python,
+        ".venv/bin/tfdet": 'echo "$@"; exit 4',
+    }
+    for name, text in fakes.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(f"#!/bin/bash\n{text}\n")
+        path.chmod(0o755)
+    for name in ("quickstart", "quickstart-tensorflow", "quickstart-torch"):
+        shutil.copy(checkout.root / "scripts" / name, folder / "scripts")
+    return folder / "scripts" / "quickstart"
+
+
 @pytest.mark.parametrize(
     ("option", "ran"),
     [
@@ -220,24 +239,36 @@ def test_quickstart_always_ends_with_the_next_steps(
     checkout: Project, tmp_path: Path, option: list[str], ran: list[str]
 ) -> None:
     """This holds where a run ends with exit code 4, too."""
-    fakes = {
-        "scripts/bootstrap": "",
-        ".venv/bin/python": "",
-        ".venv/bin/tfdet": 'echo "$@"; exit 4',
-    }
-    for name, text in fakes.items():
-        path = tmp_path / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(f"#!/bin/bash\n{text}\n")
-        path.chmod(0o755)
-    for name in ("quickstart", "quickstart-torch"):
-        shutil.copy(checkout.root / "scripts" / name, tmp_path / "scripts")
-    script = tmp_path / "scripts" / "quickstart"
+    script = fake_quickstart(checkout, tmp_path, bootstrap="", python="")
     done = subprocess.run([script, *option], capture_output=True, text=True, timeout=300)
     columns = [line.split() for line in done.stdout.splitlines()]
     assert [f"{words[1]} {words[5]}" for words in columns if words[:1] == ["run"]] == ran
     assert "Next:" in done.stdout
-    assert done.returncode == 4
+    assert (done.returncode, done.stderr) == (4, "")
+
+
+@pytest.mark.parametrize("option", [["--full", "--framework", "torch"], ["--framework", "tensorflow,"], ["--quick"]])
+def test_quickstart_refuses_other_options(checkout: Project, tmp_path: Path, option: list[str]) -> None:
+    script = fake_quickstart(checkout, tmp_path, bootstrap="", python="")
+    done = subprocess.run([script, *option], capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stdout) == (2, "")
+
+
+def test_an_interrupted_quickstart_ends_its_compilers(checkout: Project, tmp_path: Path) -> None:
+    python = "sleep 300 & echo $! > compiler; wait"
+    script = fake_quickstart(checkout, tmp_path, bootstrap="sleep 300", python=python)
+    compiler = tmp_path / "compiler"
+    with subprocess.Popen([script], stdout=subprocess.DEVNULL, start_new_session=True) as process:
+        while not (compiler.exists() and compiler.read_text()):
+            assert process.poll() is None
+            time.sleep(0.05)
+        os.killpg(process.pid, signal.SIGINT)
+    state = Path(f"/proc/{compiler.read_text().strip()}/stat")
+    for _ in range(100):
+        if not state.exists() or state.read_text().split()[2] == "Z":
+            return
+        time.sleep(0.05)
+    pytest.fail("a compiler runs on")
 
 
 def test_the_version_is_reported(checkout: Project) -> None:

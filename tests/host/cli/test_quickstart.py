@@ -35,7 +35,7 @@ def run_tf221(out: Path, *arguments: str, **changes: str) -> subprocess.Complete
 
 def test_sources_and_solutions_of_quickstart_exist(checkout: Project) -> None:
     """Its sources and solutions are in the matrix, and one of the solutions mends each source."""
-    text = (checkout.root / "scripts" / "quickstart").read_text()
+    text = (checkout.root / "scripts" / "quickstart-tensorflow").read_text()
     matrix = load_matrix(checkout.matrix)
     (sources,) = re.findall(r"sources=\(([a-z0-9 -]+)\)", text)
     short = set(re.findall(r"solutions=\(([A-Z0-9a-z ]+)\)", text)[-1].split())
