@@ -36,6 +36,11 @@ class KernelLaunches(object):
         # type: () -> bool
         return self.proved == self.launches
 
+    def ranked_reasons(self):
+        # type: () -> list[tuple[tuple[str, tuple[int, ...]], int]]
+        """The items of `reasons`, the most frequent first; equally frequent ones sorted."""
+        return sorted(self.reasons.items(), key=lambda item: (-item[1], item[0]))
+
     def add(self, order):
         # type: (dict) -> None
         """Add one launch. order: the field "order" of its line in the report."""

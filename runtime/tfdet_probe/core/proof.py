@@ -49,8 +49,7 @@ def describe(report, observed, differed=False):
 
 def _kernel(kernel):
     # type: (KernelLaunches) -> dict[str, object]
-    reasons = sorted(kernel.reasons.items(), key=lambda item: (-item[1], item[0]))
     return {"name": kernel.kernel[:MAX_NAME], "launches": kernel.launches, "proved": kernel.proved,
             "rules": sorted(kernel.rules),
             "reasons": [{"reason": reason, "lines": list(lines[:MAX_LINES]), "launches": launches}
-                        for (reason, lines), launches in reasons[:MAX_REASONS]]}
+                        for (reason, lines), launches in kernel.ranked_reasons()[:MAX_REASONS]]}

@@ -61,11 +61,11 @@ def lines(report: OrderReport) -> Iterator[str]:
             yield f"proved      {name} ({launches_text})"
             continue
         yield f"not proved  {name} ({kernel.launches - kernel.proved:,} of {launches_text})"
-        ranked = kernel.reasons.most_common()
+        ranked = kernel.ranked_reasons()
         yield from (f"            {reason_text(*reason)}" for reason, _ in ranked[:_MAX_REASONS])
         if len(ranked) > _MAX_REASONS:
             yield f"            and {len(ranked) - _MAX_REASONS} more (--json)"
-    for (operation, reason), times in report.host.items():
+    for (operation, reason), times in sorted(report.host.items()):
         yield f"not proved  on the host, {operation}: {reason_text(reason, ())} ({times:,} times)"
     proved = sum(kernel.is_proved for kernel in report.kernels.values())
     if not report.kernels:
@@ -204,7 +204,7 @@ def as_json(report: OrderReport) -> dict[str, Any]:
     return {
         "proved": report.is_proved,
         "kernels": [_kernel(kernel) for kernel in report.kernels.values()],
-        "host": {f"{operation}: {reason}": times for (operation, reason), times in report.host.items()},
+        "host": {f"{operation}: {reason}": times for (operation, reason), times in sorted(report.host.items())},
     }
 
 
@@ -216,6 +216,6 @@ def _kernel(kernel: KernelLaunches) -> dict[str, Any]:
         "rules": sorted(kernel.rules),
         "reasons": [
             {"reason": name, "lines": list(positions), "launches": times}
-            for (name, positions), times in kernel.reasons.most_common()
+            for (name, positions), times in kernel.ranked_reasons()
         ],
     }

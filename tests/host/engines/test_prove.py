@@ -12,6 +12,7 @@ from typing import Any
 
 import guides
 import pytest
+import weekly
 from records import make_record
 
 from tfdet.base.errors import ExitCode, RunFailedError
@@ -24,7 +25,9 @@ from tfdet_common import journal, order_report
 from tfdet_common.order_report import OrderReport
 from tfdet_probe.core.proof import MAX_KERNELS, describe
 
-EXPLANATION = Path(__file__).parents[3] / "docs" / "explanation" / "what-a-proof-proves.md"
+DOCS = Path(__file__).parents[3] / "docs"
+EXPLANATION = DOCS / "explanation" / "what-a-proof-proves.md"
+HOW_TO = DOCS / "how-to" / "prove-your-kernel.md"
 
 PROGRAM = """
 import ctypes, sys
@@ -141,6 +144,42 @@ def test_the_example_of_the_explanation_prints_what_it_shows(tmp_path: Path) -> 
     done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, timeout=600)
     assert done.returncode == ExitCode.CONTRADICTED, done.stderr
     assert guides.missing_lines(printed, done.stdout) == []
+
+
+@weekly.ONLY  # it downloads 0.1 GB
+def test_the_five_kernels_of_the_how_to_have_the_results_that_it_shows(tmp_path: Path) -> None:
+    text = HOW_TO.read_text("utf-8")
+    guides.write_files(text, tmp_path)
+    for command, printed in guides.commands(text):
+        start = {"python3": [sys.executable], "tfdet": [sys.executable, "-m", "tfdet"]}.get(command[0], command[:1])
+        done = subprocess.run([*start, *command[1:]], cwd=tmp_path, capture_output=True, text=True, timeout=600)
+        assert done.returncode == (ExitCode.CONTRADICTED if command[0] == "tfdet" else 0), done.stderr
+        assert guides.missing_lines(printed, done.stdout) == []
+
+
+def test_the_output_does_not_depend_on_hashes(tmp_path: Path) -> None:
+    """Reasons that occur equally often are in one order, in every process."""
+    lines = [{"reason": "race", "lines": [first, second]} for first in (9, 1, 8, 2) for second in (3, 12)]
+    launch = {"kernel": "k", "order": {"proved": False, "reasons": lines, "rules": []}}
+    names = ("race", "uninitialized", "rounding")
+    copy = {"operation": "copy", "order": {"proved": False, "reasons": [{"reason": name} for name in names]}}
+    report = tmp_path / "report.jsonl"
+    report.write_text("".join(json.dumps(line) + "\n" for line in (launch, copy)))
+    program = f"""
+import json
+from tfdet.publish import proof_views
+from tfdet_common import order_report
+report = order_report.read({str(report)!r})
+print(*proof_views.lines(report), json.dumps(proof_views.as_json(report)))
+"""
+    printed = {
+        subprocess.run(
+            [sys.executable, "-c", program], env={**os.environ, "PYTHONHASHSEED": seed},
+            capture_output=True, text=True, check=True, timeout=60,
+        ).stdout
+        for seed in "01234"
+    }  # fmt: skip
+    assert len(printed) == 1
 
 
 @pytest.fixture(scope="module")
