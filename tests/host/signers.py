@@ -68,7 +68,7 @@ class Signer:
         path.write_text(text + tables, "utf-8")
         return path
 
-    def revoked(self, project: Project, device: str = "nvidia") -> None:
+    def write_revoked_key(self, project: Project, device: str = "nvidia") -> None:
         """Write the signer's key file with a revocation."""
         self.trust_in(project, device, '\n\n[revoked]\non = 2026-11-22\nwhy = "stolen"\n')
 

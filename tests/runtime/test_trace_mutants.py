@@ -44,7 +44,10 @@ ODD_VALUES: list[Any] = [
 
 
 def _program(builder: TraceBuilder, run: int) -> None:
-    """Write a trace with a loop, a call, a variable and a feed; the second run differs from step 1 on."""
+    """Write a trace with a loop, a call, a variable and a feed; the second run differs from step 1 on.
+
+    It has whole values, too: of the culprit, and of an op without a name.
+    """
     feed = builder.op("feed", "Placeholder", kind="feed")
     read = builder.op("read", "ReadVariableOp", kind="read", variable="w")
     body = builder.op("body", "MatMul", (feed, read), function="body", attrs={"unordered": "in any order"})

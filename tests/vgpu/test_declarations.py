@@ -1,4 +1,4 @@
-"""Declarations of modules and functions: a scope declares a name once, and sees the enclosing scopes."""
+"""Declarations and forms of instructions that ptxas accepts or refuses; the device does the same."""
 
 import mutants
 import numpy as np
@@ -39,7 +39,7 @@ def test_a_label_belongs_to_its_scope(device, block):
         "cvta.param.u64 %l0, p0; cvta.to.param.u64 %l0, %l0; cvta.global.u64 %l0, 4; ret;",
     ],
 )
-def test_declarations_that_ptxas_accepts_are_accepted(device, body):
+def test_texts_that_ptxas_accepts_are_accepted(device, body):
     assert mutants.outcome(device, kernel(body, ["p0"]).encode()) == "ran"
 
 
@@ -81,7 +81,7 @@ def test_declarations_that_ptxas_accepts_are_accepted(device, body):
         "barrier.sync 0, -33; ret;",
     ],
 )
-def test_declarations_that_ptxas_refuses_are_refused(device, body):
+def test_texts_that_ptxas_refuses_are_refused(device, body):
     assert mutants.outcome(device, kernel(body, ["p0"]).encode()) == "refused"
 
 

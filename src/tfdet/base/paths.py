@@ -45,7 +45,7 @@ class Project:
         return self.matrix / "audits"
 
     @property
-    def costs(self) -> Path:
+    def costs(self) -> Path:  # times of the ops that patch() replaces, and of the replacements
         return self.matrix / "costs"
 
     @property

@@ -105,7 +105,7 @@ class Entry:
 
 @dataclass
 class Contents:
-    """The files of a bundle, and the labels of changes, which every record made with the bundle contains."""
+    """The files of a bundle, and the labels of changes (records.Bundle), which every record made with it contains."""
 
     entries: list[Entry] = field(default_factory=list)
     trimmed: list[str] = field(default_factory=list)

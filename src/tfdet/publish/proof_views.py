@@ -33,7 +33,7 @@ _REASON_TEXTS = {
     "stale_read": "a read through the non-coherent cache may miss what the launch writes",
     "fault": "the launch failed",
     "check_memory": "the check needs more memory than it may take",
-    "instruction_set": "its instruction set does not say what a proof needs",
+    "instruction_set": "its code does not contain what a proof needs",
     "clock": "it reads a clock",
     "processor": "it reads on which multiprocessor or warp slot it runs",
     "active_lanes": "it reads which lanes are active",

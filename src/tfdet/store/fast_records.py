@@ -1,8 +1,9 @@
 """Read records as strictly as the models of records.py do, but faster, as a store can have a million records.
 
-All readers of stored files use this module.  A line that it does not accept is passed to `records.parse`, whose error
-says why.  Both libraries are needed: msgspec takes about a third of pydantic's CPU time, and only pydantic's errors
-name each invalid field, for TOML files, too.  tests/host/store/test_store_readers.py checks that both accept the same.
+The fields are explained at the models of the same names there.  All readers of stored files use this module.  A line
+that it does not accept is passed to `records.parse`, whose error says why.  Both libraries are needed: msgspec takes
+about a third of pydantic's CPU time, and only pydantic's errors name each invalid field, for TOML files, too.
+tests/host/store/test_store_readers.py checks that both accept the same.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ class _Part(msgspec.Struct, frozen=True, gc=False, forbid_unknown_fields=True):
 
 
 class Axes(NamedTuple):
-    """The number of multiprocessors and the seed of the placement of a virtual GPU; None: the default.
+    """A virtual GPU's number of multiprocessors, and the seed of its allocations' addresses; None: the default.
 
     The fields have the names of the details (virtual_gpu.AXIS_VARIABLES).
     """
@@ -65,7 +66,7 @@ class DeviceSummary(_Part, frozen=True, gc=False):
 
     @property
     def sources(self) -> str:
-        """The state of a virtual GPU's sources; empty for another device."""
+        """The digest of a virtual GPU's source code; empty for another device."""
         return str((self.details or {}).get("sources", ""))
 
 

@@ -33,7 +33,12 @@ MAX_LINE_BYTES = 1 << 18  # limit for one line; the longest line of the evidence
 
 
 class Bundle(StrictModel):
-    """The differences of a bundled environment from the packages that it was built from."""
+    """The differences of a bundled environment from the packages that it was built from.
+
+    Each list has labels of changes.  trimmed: files of which a part is blank, such as code for other GPUs.  stubbed:
+    libraries and modules with an empty one in their place.  left_out: what is not packed.  from_host: what the host
+    provides.
+    """
 
     manifest: Hash = Field(description="checksum of the bundle's manifest")
     compute_capability: ShortText | None
@@ -148,6 +153,8 @@ class KernelProof(StrictModel):
 
 
 class HostReason(StrictModel):
+    """A copy, fill or call of the host that prevents a proof, and how often."""
+
     operation: ShortText
     reason: Key
     times: Annotated[int, Field(ge=1, le=(1 << 64) - 1)]
@@ -162,7 +169,7 @@ class Proof(StrictModel):
     axes: list[Literal["schedule", "placement", "device-size"]] = Field(
         min_length=1, max_length=3, description="what may vary under the proof; everything else is fixed as observed"
     )
-    holds_for: Literal["input", "shape"]
+    holds_for: Literal["input", "shape"] = Field(description="these inputs only, or every input of these shapes")
     observed: list[ShortText] = Field(max_length=64, description="schedules under which the case ran")
     kernels: list[KernelProof] = Field(max_length=128)
     host: list[HostReason] = Field(max_length=64, description="host operations that prevent a proof")

@@ -40,7 +40,7 @@ class Agreement(NamedTuple):
 def count_agreeing(machines: Collection[str], results: Iterable[CaseResult]) -> int:
     """Return how many machines share a case with another one; a single machine agrees with itself.
 
-    results: those of the machines that have the cell's verdict alone.
+    results: only of machines whose own verdict is that of the cell.
     """
     by_case: dict[str, set[str]] = defaultdict(set)
     for machine, case, _ in results:

@@ -48,7 +48,7 @@ def trust_and_sign(project: Project) -> None:
     """Write the keys, and envelopes of half of each file of the store."""
     for name, signer in TRUSTED.items():
         signer.trust_in(project, name, since="2019-01-01")
-    OTHERS["revoked"].revoked(project, "cpu")
+    OTHERS["revoked"].write_revoked_key(project, "cpu")
     for path in EvidenceStore(project.evidence).files():
         signer = TRUSTED[path.parent.name.split("-")[0]]
         bundle = folder_of(project.evidence) / path.parent.name / f"{path.stem}{SUFFIX}"

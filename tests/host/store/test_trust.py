@@ -204,7 +204,7 @@ def test_a_stolen_key_is_revoked_and_its_cells_change_at_once(project: Project, 
     add_signed(project, batch(), lab)
     assert cell(project).verdict is Verdict.NONDETERMINISTIC
     before = EvidenceStore.open(project).files()[0].read_bytes()
-    lab.revoked(project)
+    lab.write_revoked_key(project)
     assert cell(project).verdict is Verdict.BLANK
     assert cell(project, include_unsigned=True).verdict is Verdict.BLANK, "set aside is less than unsigned"
     assert EvidenceStore.open(project).files()[0].read_bytes() == before, "aside, not away"
@@ -338,7 +338,7 @@ def test_a_second_signature_of_the_same_records_does_not_verify_a_cell(project: 
     add_signed(project, batch(), lab, yard)
     assert [s.signer for s in cell(project).by_signer] == ["lab"]
     assert not cell(project).verified
-    lab.revoked(project)
+    lab.write_revoked_key(project)
     assert [s.signer for s in cell(project).by_signer] == ["yard"], "another still vouches for them"
 
 

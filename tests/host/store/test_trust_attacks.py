@@ -68,7 +68,7 @@ def world(checkout: Project, tmp_path_factory: pytest.TempPathFactory) -> World:
     folder.matrix.mkdir()
     lab.trust_in(folder)
     office.trust_in(folder, "cpu")
-    revoked.revoked(folder)
+    revoked.write_revoked_key(folder)
     keys = Keyring(
         {s.name: load_file(folder.matrix / "keys" / f"{s.name}.toml", PublicKey) for s in (lab, office, revoked)}
     )

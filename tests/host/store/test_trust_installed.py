@@ -35,6 +35,6 @@ def test_a_users_key_is_trusted_but_replaces_no_packaged_key(
         records, [verify_for_records(signatures, records, envelope) for envelope in lab.sign(copy, records)]
     )
     assert load_status(installed).cell(KEY).signed_text == "signed by lab"
-    lab.revoked(copy, "cpu")  # the next tfdet brings the key, and word of the theft
+    lab.write_revoked_key(copy, "cpu")  # as the next release of tfdet would: a stolen key
     with pytest.raises(DataError, match=r"home/keys/lab.toml: tfdet has a key of that name"):
         load_status(installed)

@@ -127,7 +127,7 @@ def test_cells_of_signed_records_are_not_cached(project: Project, cache_folder: 
     load_status(project)
     assert len(list(cache_folder.iterdir())) == len(EvidenceStore.open(project).files()) - 1
     forge_cache(cache_folder)
-    signer.revoked(project, device="cpu")
+    signer.write_revoked_key(project, device="cpu")
     assert not is_forged(project)
 
 

@@ -159,7 +159,10 @@ def test_a_gpu_claim_is_never_backed_by_a_cpu(cells: list[dict[str, Any]]) -> No
 
 @pytest.fixture
 def mark_on_a_gpu(copy: Project, record_line: Callable[..., bytes], tmp_path: Path) -> Callable[..., str]:
-    """Return the GPU page's mark of a source for TF 2.1 with these (observation, solution) records of a GPU."""
+    """Return the GPU page's marks of a source for TF 2.1 with these (observation, solution) records of a GPU.
+
+    d: documented, a: audited, p: replaced, m: measured, ✗: refuted; NS1: no solution.
+    """
     from tfdet.store.cases import current_cases
 
     for emulated in copy.evidence.glob("vgpu-*"):
@@ -221,7 +224,7 @@ def test_a_gpu_mark_needs_a_gpu_that_agrees(mark_on_a_gpu: Callable[..., str]) -
 
 @weekly.on_day(1, days=2)
 def test_a_replaced_op_is_listed_where_tensorflow_has_no_solution(mark_on_a_gpu: Callable[..., str]) -> None:
-    """Its backing is its graph until a GPU measures it; never where TensorFlow has a solution."""
+    """Mark p: replaced by a graph of other ops, until a GPU measures it; never where TensorFlow has a solution."""
     row = "| `tf.math.segment_sum` forward"
 
     def cell(*showed: tuple[str, str]) -> str:

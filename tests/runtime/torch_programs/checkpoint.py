@@ -1,7 +1,8 @@
 """Reproducible checkpointing: eight steps in one go, or four from a checkpoint; prints the digest of the weights.
 
 checkpoint.py save FILE           all eight, and keeps the state after four
-checkpoint.py resume FILE [PART]  the last four from there, without one part of the state
+checkpoint.py resume FILE PART... the last four from there, for each PART without that part of the state; with all if
+                                  no part has that name
 """
 
 import hashlib

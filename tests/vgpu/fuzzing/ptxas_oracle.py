@@ -144,7 +144,7 @@ def one_by_one(device: Device, statements: list[str], head: str) -> list[bool]:
     return [accepted_by_virtual_gpu(device, [statement], head)[0] for statement in statements]
 
 
-# Statements that ptxas accepts, and that the virtual GPU refuses by name.
+# Statements that ptxas accepts, and that the virtual GPU refuses, naming the instruction.
 NOT_SUPPORTED = re.compile(
     r"isspacep\.(const|param|shared::cluster)|fma\.[a-z.]*(oob|r[zmp]\.[a-z.]*bf16)"
     r"|\.b128|mov\.[bu]64 %l\d, (out|p0)|(addc|subc|madc)\.[a-z.]*[us]16|testp\.f"

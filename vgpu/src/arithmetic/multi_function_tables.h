@@ -1,5 +1,6 @@
-// The numbers of multi_function.h's quadratics.  Fitted to what an NVIDIA H100 gives: of each part the only ones, or the
-// nearest to the middle, on the coarsest grid with which all arguments of the part give the card's bits.
+// The coefficients of multi_function.h's quadratics, one row for each part of the range.  They are fitted: with them, all
+// arguments of the part give the bits of an NVIDIA H100.  Each has as few binary digits as that allows; of several such
+// values, the row has the one nearest to the middle of them.
 #pragma once
 #include "multi_function_part.h"
 

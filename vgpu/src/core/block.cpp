@@ -87,7 +87,7 @@ void Block::run_slice() {
   uint32_t remaining = scheduler_.runnable(*context_.visible_writes);
   if (!remaining) {
     for (Warp& warp : warps_)
-      if (!warp.groups.empty() && synchronize_diverged_warp(warp)) return end_slice(warp);
+      if (!warp.groups.empty() && release_diverged_warp_sync(warp)) return end_slice(warp);
     if (waits_for_deferred()) return;
     return set_fault(KernelFault::Deadlock, nullptr, launch_.program);
   }
@@ -125,9 +125,9 @@ inline uint32_t Block::guarded_lanes(const Instruction& i, uint32_t mask) {
   return mask & (predicate(context_, static_cast<uint32_t>(i.guard)) ^ (i.negated ? kFullMask : 0));
 }
 
-void Block::notify_instruction(const Instruction& i, uint32_t group, uint32_t mask) {
-  context_.active_mask = mask;
-  context_.observer->on_instruction(context_, i, group);
+void Block::notify_instruction(const Instruction& i, uint32_t group_mask, uint32_t active_mask) {
+  context_.active_mask = active_mask;
+  context_.observer->on_instruction(context_, i, group_mask);
 }
 
 // Executes an instruction that accesses memory which other threads access, too.

@@ -40,7 +40,7 @@ class Block {
   Step run_until_control_flow(Warp& warp, uint32_t group, uint32_t stop, uint32_t& remaining);
   inline VisibleStep run_visible(Warp& warp, ConvergenceGroup& group, const Instruction& i, uint32_t mask);
   uint32_t guarded_lanes(const Instruction& i, uint32_t mask);
-  void notify_instruction(const Instruction& i, uint32_t group, uint32_t mask);
+  void notify_instruction(const Instruction& i, uint32_t group_mask, uint32_t active_mask);
   uint32_t lanes_meeting_condition(const Instruction& i);
   Step execute_control(Warp& warp, uint32_t group, const Instruction& i, uint32_t mask);
   Step exit_lanes(Warp& warp, uint32_t group, uint32_t mask);
@@ -53,7 +53,7 @@ class Block {
   void release_complete_barriers();
   void release_barrier(uint32_t number);
   Step synchronize_warp(Warp& warp, uint32_t group, const Instruction& i, uint32_t mask);
-  bool synchronize_diverged_warp(Warp& warp);
+  bool release_diverged_warp_sync(Warp& warp);
   Step leave_warp_sync(Warp& warp, uint32_t group, const Instruction& i, uint32_t mask);
   void on_warp_sync(uint32_t lanes);
 

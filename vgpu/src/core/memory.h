@@ -22,7 +22,7 @@ struct Allocation {
   uint64_t begin = 0, end = 0;
   bool device = false;  // otherwise host memory that kernels may access
   uint64_t number = 0;  // in order of allocation
-  uint64_t origin = 0;  // where the allocation begins, of which [begin, end) may be a piece
+  uint64_t whole_begin = 0;  // of the allocation, of which [begin, end) may be a piece
   Access access = Access::ReadWrite;
   bool contains(uint64_t first, uint64_t last_end) const { return first >= begin && last_end <= end && first <= last_end; }
 };

@@ -10,7 +10,7 @@ Location location_of(const WarpContext& warp, const uint8_t* pointer) {
   if (is_shared(warp, pointer)) return {Location::Shared, warp.block, static_cast<uint64_t>(pointer - warp.shared)};
   uint64_t address = reinterpret_cast<uint64_t>(pointer);
   Allocation allocation = warp.memory->find(address);
-  return allocation.end ? Location{Location::Global, allocation.number, address - allocation.origin} : Location();
+  return allocation.end ? Location{Location::Global, allocation.number, address - allocation.whole_begin} : Location();
 }
 
 namespace {

@@ -41,7 +41,7 @@ class Observer {
   // Whether on_instruction is to be called for this warp.
   virtual bool follows_values(const WarpContext&) { return false; }
   // Called before the lanes of a group reach an instruction; the active lanes are those whose guard is true.
-  virtual void on_instruction(const WarpContext&, const Instruction&, uint32_t /* group: mask of all lanes */) {}
+  virtual void on_instruction(const WarpContext&, const Instruction&, uint32_t /* group_mask: all lanes of the group */) {}
   virtual void on_launch_end(const Launch&, const LaunchResult&) {}
   virtual void on_fallback(const char* /* call */, uint64_t /* launch: number of the next launch */) {}
 };
@@ -84,8 +84,8 @@ class ObserverList : public Observer {
   bool follows_values(const WarpContext& warp) override {
     return std::any_of(observers_.begin(), observers_.end(), [&](auto& observer) { return observer->follows_values(warp); });
   }
-  void on_instruction(const WarpContext& warp, const Instruction& i, uint32_t group) override {
-    for (auto& observer : observers_) observer->on_instruction(warp, i, group);
+  void on_instruction(const WarpContext& warp, const Instruction& i, uint32_t group_mask) override {
+    for (auto& observer : observers_) observer->on_instruction(warp, i, group_mask);
   }
   void on_launch_end(const Launch& launch, const LaunchResult& result) override {
     for (auto& observer : observers_) observer->on_launch_end(launch, result);

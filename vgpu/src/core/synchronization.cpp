@@ -142,8 +142,8 @@ Step Block::leave_warp_sync(Warp& warp, uint32_t group, const Instruction& i, ui
   return warp.groups.size() > 1 ? Step::Stop : Step::Next;
 }
 
-// Lets lanes synchronize that wait for each other at different program counters; returns whether there are any.
-bool Block::synchronize_diverged_warp(Warp& warp) {
+// Releases lanes that wait for each other in warp synchronizations at different program counters; returns whether there are any.
+bool Block::release_diverged_warp_sync(Warp& warp) {
   for (const ConvergenceGroup& first : warp.groups) {
     if (!waits_for_lanes(first)) continue;
     const uint32_t lanes = named_lanes(first), expected = lanes & warp.convergence.live;

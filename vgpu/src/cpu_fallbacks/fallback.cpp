@@ -31,7 +31,7 @@ thread_local uint64_t uninitialized_address;  // of the call's first read of uni
 void print_uninitialized_read(const char* call) {
   const Allocation allocation = Device::get().memory().find(uninitialized_address);
   std::fprintf(stderr, "vgpu: never written in %s: a read at byte %llu of allocation %llu\n", call,
-               static_cast<unsigned long long>(uninitialized_address - allocation.origin),
+               static_cast<unsigned long long>(uninitialized_address - allocation.whole_begin),
                static_cast<unsigned long long>(allocation.number));
 }
 

@@ -105,18 +105,18 @@ namespace vgpu {
 int copy_box_now(const Memcpy3DParams& request) {
   if (CudaResult error = refuse_legacy()) return error;
   const Stream& legacy = *stream_of(nullptr);
-  if (CudaResult error = wait_unordered(legacy)) return error;
+  if (CudaResult error = wait_without_ordering(legacy)) return error;
   Memcpy3DParams params = request;
   if (CudaResult error = resolve(params)) return error;
   if (CudaResult error = check(params)) return error;
   if (is_in_pageable_memory(params.from)) wait_for(legacy);
-  if (int error = copy(params, add_operation(legacy))) return error;
+  if (int error = copy(params, number_operation(legacy))) return error;
   return is_awaited(base_address(params.from), base_address(params.to)) ? wait_for(legacy) : kSuccess;
 }
 int copy_box_in_order(void* handle, const Memcpy3DParams& params) {
   Stream* stream = stream_of(handle);
   if (!stream) return kInvalidHandle;
-  return in_order(handle, [params, operation = add_operation(*stream)] { return copy(params, operation); });
+  return in_order(handle, [params, operation = number_operation(*stream)] { return copy(params, operation); });
 }
 int copy_box_on(void* handle, const Memcpy3DParams& request) {
   Stream* stream = stream_of(handle);
@@ -127,8 +127,8 @@ int copy_box_on(void* handle, const Memcpy3DParams& request) {
   if (auto capture_result = capture(*stream, [=](void* graph_stream) { return copy_box_in_order(graph_stream, params); }))
     return *capture_result;
   if (!is_in_pageable_memory(params.from) && !is_in_pageable_memory(params.to)) return copy_box_in_order(handle, params);
-  const uint32_t operation = add_operation(*stream);
-  if (CudaResult error = wait_unordered(*stream)) return error;
+  const uint32_t operation = number_operation(*stream);
+  if (CudaResult error = wait_without_ordering(*stream)) return error;
   if (int error = copy(params, operation)) return error;
   return is_in_pageable_memory(params.to) ? wait_for(*stream) : kSuccess;
 }

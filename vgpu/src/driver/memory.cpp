@@ -70,7 +70,7 @@ int release(uint64_t at) {
 }
 bool begins_allocation(uint64_t at) {
   const Allocation allocation = memory().find(at);
-  return allocation.device && allocation.origin == at;
+  return allocation.device && allocation.whole_begin == at;
 }
 
 int allocate_host(void** to, size_t bytes) {
@@ -137,7 +137,7 @@ namespace vgpu {
 bool is_managed(uint64_t at, size_t bytes) {
   const Allocation allocation = memory().find(at);
   return allocation.end && allocation.device && bytes <= allocation.end - at &&
-         Owners::get().is(allocation.origin, MemoryKind::Managed);
+         Owners::get().is(allocation.whole_begin, MemoryKind::Managed);
 }
 
 void free_memory_of(const void* context) {
@@ -171,14 +171,14 @@ bool is_awaited(uint64_t from, uint64_t to) { return !memory().find(to).device |
 int copy_now(const Copy& copy) {
   if (CudaResult error = refuse_legacy()) return error;
   const Stream& legacy = *stream_of(nullptr);
-  if (CudaResult error = is_pageable(copy.from) ? wait_for(legacy) : wait_unordered(legacy)) return error;
-  if (CudaResult error = copy_immediately(copy, add_operation(legacy))) return error;
+  if (CudaResult error = is_pageable(copy.from) ? wait_for(legacy) : wait_without_ordering(legacy)) return error;
+  if (CudaResult error = copy_immediately(copy, number_operation(legacy))) return error;
   return is_awaited(copy.from, copy.to) ? wait_for(legacy) : kSuccess;
 }
 int copy_in_order(void* handle, const Copy& copy) {
   Stream* stream = stream_of(handle);
   if (!stream) return kInvalidHandle;
-  return in_order(handle, [copy, operation = add_operation(*stream)] { return copy_immediately(copy, operation); });
+  return in_order(handle, [copy, operation = number_operation(*stream)] { return copy_immediately(copy, operation); });
 }
 int copy_on(void* handle, const Copy& copy) {
   Stream* stream = stream_of(handle);
@@ -188,16 +188,16 @@ int copy_on(void* handle, const Copy& copy) {
   if (auto capture_result = capture(*stream, [=](void* graph_stream) { return copy_in_order(graph_stream, copy); }))
     return *capture_result;
   if (!is_pageable(copy.to) && !is_pageable(copy.from)) return copy_in_order(handle, copy);
-  const uint32_t operation = add_operation(*stream);
-  if (CudaResult error = wait_unordered(*stream)) return error;
+  const uint32_t operation = number_operation(*stream);
+  if (CudaResult error = wait_without_ordering(*stream)) return error;
   if (CudaResult error = copy_immediately(copy, operation)) return error;
   return is_pageable(copy.to) ? wait_for(*stream) : kSuccess;
 }
 int fill_now(const Fill& request) {
   if (CudaResult error = refuse_if_captured(*stream_of(nullptr))) return error;
   const Stream& legacy = *stream_of(nullptr);
-  if (CudaResult error = wait_unordered(legacy)) return error;
-  return fill_immediately(request, add_operation(legacy));
+  if (CudaResult error = wait_without_ordering(legacy)) return error;
+  return fill_immediately(request, number_operation(legacy));
 }
 int fill_on(void* handle, const Fill& request) {
   Stream* stream = stream_of(handle);
@@ -206,7 +206,7 @@ int fill_on(void* handle, const Fill& request) {
   if (CudaResult error = check(request)) return error;
   if (auto capture_result = capture(*stream, [=](void* graph_stream) { return fill_on(graph_stream, request); }))
     return *capture_result;
-  return in_order(handle, [request, operation = add_operation(*stream)] { return fill_immediately(request, operation); });
+  return in_order(handle, [request, operation = number_operation(*stream)] { return fill_immediately(request, operation); });
 }
 
 }  // namespace vgpu

@@ -260,7 +260,7 @@ int launch(Kernel& kernel, const Configuration& configuration, const Arguments& 
     return *capture_result;
   Launch prepared;
   if (CudaResult error = Device::get().prepare(prepared, kernel, configuration, arguments)) return error;
-  prepared.operation = add_operation(*target);
+  prepared.operation = number_operation(*target);
   return in_order(stream, [prepared = std::move(prepared)] { return Device::get().run(prepared); });
 }
 

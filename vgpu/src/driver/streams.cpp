@@ -161,7 +161,7 @@ uint32_t next_stream_number() {
   return ++last;
 }
 
-uint32_t add_operation(const Stream& stream) {
+uint32_t number_operation(const Stream& stream) {
   StreamOrder* order = Device::get().stream_order();
   return order ? order->add(stream.number, stream.is_blocking()) : 0;
 }
@@ -187,7 +187,7 @@ Stream* stream_of(void* handle) {
   return address(handle) == 2 ? &per_thread() : find_alive<Stream>(handle);  // CU_STREAM_PER_THREAD
 }
 CudaResult state_of(const Stream& stream) { return state_at(last_awaited_work(stream)); }
-CudaResult wait_unordered(const Stream& stream) { return wait_until(last_awaited_work(stream)); }
+CudaResult wait_without_ordering(const Stream& stream) { return wait_until(last_awaited_work(stream)); }
 CudaResult wait_for(const Stream& stream) {
   notify_host_wait(stream);
   return wait_until(last_awaited_work(stream));

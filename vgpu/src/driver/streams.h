@@ -36,7 +36,8 @@ Stream* stream_of(void* handle);  // nullptr: the handle is invalid.  A null han
 
 // Returns kSuccess if all work of the stream is complete, kNotReady, or the sticky error.
 CudaResult state_of(const Stream& stream);
-CudaResult wait_unordered(const Stream& stream);  // waits, but the check of order does not count it as a wait of the host
+CudaResult wait_without_ordering(
+    const Stream& stream);  // waits, but the check of order does not count it as a wait of the host
 CudaResult wait_for(const Stream& stream);
 CudaResult wait_for_all();
 CudaResult defer(Stream& stream, Work work);
@@ -44,9 +45,9 @@ CudaResult defer(Stream& stream, Work work);
 void record(Event& event, const Stream& stream);
 void wait(Stream& stream, const Event& event);
 
-// Adds an operation of the stream for the check that proves schedule-independence (VGPU_CHECK=order), and returns its number;
-// 0 without that check.
-uint32_t add_operation(const Stream& stream);
+// Tells the check that proves schedule-independence (VGPU_CHECK=order) of an operation of the stream, and returns the number
+// that it has there; 0 without that check.  Nothing is enqueued.
+uint32_t number_operation(const Stream& stream);
 
 // Executes work in order of a stream; returns its result, or kSuccess if it was deferred.
 template <class F> int in_order(void* handle, F work) {

@@ -12,11 +12,14 @@ namespace {
 struct Slot {
   SourceKind kind;
   uint32_t at, width;           // of a register's number
-  uint32_t negate, absolute, part;  // bits
+  uint32_t negate, absolute;    // bits
+  uint32_t part;                // first of the two bits that select a half or a byte
 };
 
 constexpr uint32_t kUniformBit = 91;
 
+// operand.slot: 'a', 'b', 'c', or 'w' for the operand in bits 32 to 63 of every form.  In forms 2, 3 and 7, 'c' has these
+// bits and 'b' those of 'c'.
 Slot slot_of(const Operand& operand, uint32_t form, Layout layout) {
   const bool uniform = layout == Layout::Uniform, half = operand.suffix == Suffix::Half;
   const SourceKind register_kind = uniform ? SourceKind::UniformRegister : SourceKind::Register;

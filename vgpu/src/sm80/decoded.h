@@ -16,7 +16,7 @@ enum HalfPart : uint8_t { kBothHalves, kAsFloat, kLowHalf, kHighHalf };
 struct Source {
   SourceKind kind = SourceKind::None;
   bool negated = false, absolute = false;
-  uint8_t part = 0;
+  uint8_t part = 0;       // selects a half (HalfPart) or a byte of the register
   uint32_t number = kRZ;  // of the register, or bits of the immediate
   uint32_t bank = 0;
   int32_t offset = 0;     // in the bank

@@ -56,7 +56,16 @@ enum class OperandKind : uint8_t {
   Text,  // =TEXT
 };
 
-enum class Suffix : uint8_t { None, Negate, Real, Invert, Carry, Half, Part };
+// What an operand may have beside its register.
+enum class Suffix : uint8_t {
+  None,
+  Negate,  // -x
+  Real,  // -x and |x|
+  Invert,  // ~x
+  Carry,  // -x; ~x if the addition has a carry in (bit 74)
+  Half,  // -x and |x|, and which half of the register it is (HalfPart)
+  Part,  // which byte or half of the register it is
+};
 
 constexpr uint32_t kDescribedBit = 101;  // whether the descriptor of a global address is spelled
 

@@ -29,6 +29,7 @@ class LazyWriter(object):
         self._buffer_call("time", seconds)
 
     def value(self, payload):
+        """payload: a tensor's values, packed by tensor_values."""
         self._buffer_call("value", payload)
 
     def events(self, records):

@@ -1,4 +1,4 @@
-"""The base of the entropy rules: the class Rule, and the program's text as the rules see it."""
+"""The base of the entropy rules, which find inputs that differ between runs: Rule, and the program as it sees it."""
 
 from __future__ import annotations
 

@@ -148,8 +148,8 @@ void OrderProver::on_shuffle(const WarpContext& warp, const Instruction& i, cons
   blocks_.of(warp).unspecified[warp.warp].shuffle(*kernel_, i, warp.active_mask, sources);
 }
 
-void OrderProver::on_instruction(const WarpContext& warp, const Instruction& i, uint32_t group) {
-  const auto* origin = blocks_.of(warp).unspecified[warp.warp].step(*kernel_, warp, i, group, regions_);
+void OrderProver::on_instruction(const WarpContext& warp, const Instruction& i, uint32_t group_mask) {
+  const auto* origin = blocks_.of(warp).unspecified[warp.warp].step(*kernel_, warp, i, group_mask, regions_);
   if (origin) report_unspecified(*origin, i.line);
 }
 

@@ -41,7 +41,7 @@ class OrderProver : public Observer, public PhaseObserver, public LaunchVerdicts
   void on_schedule_source(const Instruction&, ScheduleSource) override;
   void on_shuffle(const WarpContext&, const Instruction&, const ShuffleSources&) override;
   bool follows_values(const WarpContext& warp) override { return !blocks_.of(warp).unspecified[warp.warp].empty(); }
-  void on_instruction(const WarpContext&, const Instruction&, uint32_t group) override;
+  void on_instruction(const WarpContext&, const Instruction&, uint32_t group_mask) override;
   void on_launch_end(const Launch&, const LaunchResult&) override;
   void on_fallback(const char* call, uint64_t launch) override;
 

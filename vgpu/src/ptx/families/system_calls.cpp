@@ -62,7 +62,7 @@ bool decode_system_call(const std::string& name, const std::vector<uint32_t>& ar
   if (i.count) i.d = results[0];
   if (name == "vprintf" && arguments.size() == 2) {
     i.execute = print, i.a = arguments[0], i.b = arguments[1];
-    i.schedule_source = ScheduleSource::Print;
+    i.schedule_source = ScheduleSource::Print;  // why the result depends on the schedule
     return true;
   }
   if (name == "__assertfail" && arguments.size() == 5) {

@@ -51,7 +51,10 @@ class OpDispatchMode(pt.DispatchMode):
         return result
 
     def _is_identity_view(self, args, kwargs):
-        """Return whether a view shows all of a tensor whose records are known, and needs no record."""
+        """Return whether a view shows all of a tensor whose records are known, and needs no record.
+
+        A view with _tfdet_view (call.py) has an index that was recorded, so it needs one.
+        """
         if kwargs or len(args) != 1 or type(args[0]) not in pt.TENSORS:
             return False
         storage = self.storages.find(args[0])
