@@ -485,14 +485,19 @@ def test_addresses_are_pinned_at_a_line(text: str, runner: Any) -> None:
 
 
 CALLS = {
-    "random": ["open('/dev/urandom', 'rb').read(4)", "pathlib.Path('/dev/urandom').open('rb').read(4)"],
+    "random": [
+        "open('/dev/urandom', 'rb').read(4)",
+        "pathlib.Path('/dev/urandom').open('rb').read(4)",
+        "sqlite3.connect(':memory:').execute('select random()').fetchone()",
+        "sqlite3.dbapi2.connect(database=':memory:').execute('select hex(randomblob(4))').fetchone()",
+    ],
     "pid": ["threading.get_ident()"],
 }
 
 
 def test_each_call_of_a_kind_is_pinned(runner: Any) -> None:
     calls = [call for calls_of_kind in CALLS.values() for call in calls_of_kind]
-    program = runner("import pathlib, threading\n" + "\n".join(f"print({call})" for call in calls))
+    program = runner("import pathlib, sqlite3, threading\n" + "\n".join(f"print({call})" for call in calls))
     unpinned = list(zip(*[printed.splitlines() for printed in program.printed(3)], strict=True))
     assert [len(set(values)) > 1 for values in unpinned] == [True] * len(calls)
     assert len(program.printed(2, pins=dict.fromkeys(CALLS))) == 1

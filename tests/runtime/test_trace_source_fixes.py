@@ -55,6 +55,7 @@ FIXES = [
     ("random", "n = uuid4().int", "n = __import__('uuid').UUID(int=next(_NAMES)).int"),
     ("random", "a = name(uuid.uuid4(), Random(k))", "a = name(uuid.UUID(int=next(_NAMES)), Random(k))"),
     ("random", "n = int(secrets.token_hex(4), 16)", "n = int('{:0{}x}'.format(next(_NAMES), 2 * (4)), 16)"),
+    ("random", "db.execute('select x from a order by RANDOM()')", "db.execute('select x from a order by rowid')"),
     ("random", "rng = random.SystemRandom()", "rng = random.Random(0)"),
     ("random", "p = secrets.choice(plans)", "p = __import__('random').Random(0).choice(plans)"),
     ("clock", "begun = time.time()", "begun = (next(_TICKS) / 1000)"),
@@ -182,6 +183,9 @@ def test_the_advice_is_that_of_the_change() -> None:
         source_fixes.advice("completion", source_fixes.changes_of_line("completion", text, 1))
         for text in ("x = list(pool.map(f, xs))", "p.apply_async(f, (n,), callback=rows.append)")
     )
+    text = "rows = db.execute('select x from a order by random() limit 9')"
+    ordered = source_fixes.advice("random", source_fixes.changes_of_line("random", text, 1))
+    assert ordered not in (source_fixes.advice("random"), source_fixes.advice("random", ["rng = default_rng(0)"]))
     assert "share nothing" in tasks and callbacks == source_fixes.advice("completion")
 
 

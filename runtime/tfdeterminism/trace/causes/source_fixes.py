@@ -35,6 +35,7 @@ _DIGEST = "__import__('zlib').crc32(repr({}).encode())"  # the same in each proc
 _AT_ONCE = "(lambda future: (future.exception(), future)[1])({})"  # waits for a task and returns its future
 _IN_TURN = re.compile(r"(?<![.\w])map\(|" + re.escape(_AT_ONCE.partition("{}")[0]))
 _TASK_WORDS = "let each task end before the next begins, or share nothing between them (a generator, a list)"
+_SQL_WORDS = "order by a column, and shuffle in Python with a seed"
 _SORT_WORDS = "iterate over the set in sorted order"
 _DIGEST_WORDS = "digest it without hash(), which gives something else in each process"
 _ITERATING = tuple(
@@ -58,6 +59,7 @@ _COUNTERS = {  # {how the edits end a call of the counter: the lines that define
     "_TICKS)": ["import itertools", "_TICKS = itertools.count()  # calls, not seconds: each is a millisecond"],
     "_NAMES)": ["import itertools", "_NAMES = itertools.count()  # a number for each name"],
 }
+_SQL_RANDOM_ORDER = re.compile(r"(order\s+by\s+)random\s*\(\s*\)", re.IGNORECASE)  # SQLite's has no seed
 _FILE_TIMES = tuple("st_{}time{}".format(kind, unit) for kind in "mca" for unit in ("", "_ns"))
 _TEXTS = ("strftime", "isoformat", "str", "ctime", "asctime")  # functions that return a string
 _COUNTS = ("workers", "num_workers", "max_workers", "processes", "num_parallel_calls")
@@ -75,6 +77,8 @@ def advice(kind, new_lines=()):
         return _DIGEST_WORDS if any(_DIGEST.partition("{}")[0] in line for line in new_lines) else _SORT_WORDS
     if kind == "completion" and any(map(_IN_TURN.search, new_lines)):
         return _TASK_WORDS
+    if kind == "random" and any("order by rowid" in line.lower() for line in new_lines):
+        return _SQL_WORDS
     return _WORDS[kind]
 
 
@@ -493,6 +497,8 @@ def _seed_generators(code):
     edits += [code.replace(call, SEED) for call in code.calls(("randbits", "randbelow"))]
     for seed in (seed for call in code.calls(_GENERATORS) for seed in _seeds_that_may_be_none(call)):
         edits.append(code.replace(seed, "{} if {} is None else {}".format(code.seed, *[code.text(seed)] * 2)))
+    for text in (node for node in code.nodes if isinstance(node, _Constant) and isinstance(node.value, str)):
+        edits.append(code.replace(text, _SQL_RANDOM_ORDER.sub(r"\1rowid", code.text(text))))
     return edits
 
 

@@ -2,8 +2,8 @@
 
 Pinned: each process (by its position) and line has a stream, so that neither pids nor the order of threads that draw
 at different lines matter; the global generators of Python, NumPy and the framework get a seed when they are imported;
-/dev/urandom, opened by Python, returns such a stream. Cannot be pinned: C code that asks the kernel itself, os.open of
-/dev/urandom. Example: ``numpy.random.default_rng()``.
+/dev/urandom, opened by Python, returns such a stream; so do SQLite's random() and randomblob(). Cannot be pinned: C
+code that asks the kernel itself, os.open of /dev/urandom. Example: ``numpy.random.default_rng()``.
 """
 
 import builtins
@@ -54,6 +54,7 @@ class RandomNumbers(Kind):
         self._counts = {}
         self._seeded, self._drawn_from = set(), set()  # global generators that the program seeded, or used unseeded
         self._globals = {}  # {global generator: function that seeds it}
+        self._urandom = os.urandom
         self.replace(os, "urandom", lambda place, original, size: self._stream(place, size))
         if hasattr(os, "getrandom"):
             self.replace(os, "getrandom", lambda place, original, size, flags=0: self._stream(place, size))
@@ -64,6 +65,7 @@ class RandomNumbers(Kind):
                 "numpy.random": self._hook_numpy,
                 "uuid": self._hook_uuid,
                 "tempfile": self._hook_tempfile,
+                "sqlite3": self._hook_sqlite,
             }
         )
 
@@ -149,6 +151,27 @@ class RandomNumbers(Kind):
             return name
 
         module._RandomNameSequence.__next__ = next_name
+
+    def _hook_sqlite(self, module):
+        """Replace two functions of SQL in each connection."""
+        original = module.connect
+
+        @functools.wraps(original)
+        def connect(*args, **kwargs):
+            connection = original(*args, **kwargs)
+            connection.create_function(
+                "random", 0, lambda: int.from_bytes(self._sql_bytes(8, "random"), "little", signed=True)
+            )
+            connection.create_function("randomblob", 1, lambda size: self._sql_bytes(max(size, 1), "randomblob"))
+            return connection
+
+        module.connect = module.dbapi2.connect = connect
+
+    def _sql_bytes(self, size, function):
+        place = self.interposer.place()
+        is_held = self.is_pinned(place)
+        self.note(place, "SQLite's {}()".format(function), held=is_held)
+        return self._stream(place, size) if is_held else self._urandom(size)
 
     # Global generators of any library
 
