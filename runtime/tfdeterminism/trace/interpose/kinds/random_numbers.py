@@ -23,6 +23,7 @@ GLOBAL = "global:"  # prefix of the place of a global generator
 _BLOCK = 64  # bytes of a digest
 _TEMPORARY_NAMES = 1000  # that a process notes
 _DRAWING_LINES = 20  # of a global generator that a process notes
+_SQL_DRAWS = 100  # of a line, a draw for each row, that a process notes if they are not pinned
 _DEVICES = ("/dev/urandom", "/dev/random")
 _PYTHON_DRAWS = (
     "random randint randrange choice choices shuffle sample uniform gauss normalvariate getrandbits betavariate"
@@ -54,7 +55,7 @@ class RandomNumbers(Kind):
         self._counts = {}
         self._seeded, self._drawn_from = set(), set()  # global generators that the program seeded, or used unseeded
         self._globals = {}  # {global generator: function that seeds it}
-        self._urandom = os.urandom
+        self._urandom, self._sql_draws = os.urandom, {}
         self.replace(os, "urandom", lambda place, original, size: self._stream(place, size))
         if hasattr(os, "getrandom"):
             self.replace(os, "getrandom", lambda place, original, size, flags=0: self._stream(place, size))
@@ -168,6 +169,11 @@ class RandomNumbers(Kind):
         module.connect = module.dbapi2.connect = connect
 
     def _sql_bytes(self, size, function):
+        frame = sys._getframe(2)
+        line = frame.f_code, frame.f_lineno
+        count = self._sql_draws[line] = self._sql_draws.get(line, 0) + 1
+        if count > _SQL_DRAWS and self.name not in self.interposer.pins:
+            return self._urandom(size)
         place = self.interposer.place()
         is_held = self.is_pinned(place)
         self.note(place, "SQLite's {}()".format(function), held=is_held)
