@@ -36,8 +36,8 @@ Stream* stream_of(void* handle);  // nullptr: the handle is invalid.  A null han
 
 // Returns kSuccess if all work of the stream is complete, kNotReady, or the sticky error.
 CudaResult state_of(const Stream& stream);
-CudaResult wait_without_ordering(
-    const Stream& stream);  // waits, but the check of order does not count it as a wait of the host
+// Waits, but the check of order does not count it as a wait of the host.
+CudaResult wait_without_ordering(const Stream& stream);
 CudaResult wait_for(const Stream& stream);
 CudaResult wait_for_all();
 CudaResult defer(Stream& stream, Work work);
