@@ -254,6 +254,14 @@ def test_quickstart_refuses_other_options(checkout: Project, tmp_path: Path, opt
     assert (done.returncode, done.stdout) == (2, "")
 
 
+def test_bootstrap_finds_the_python_of_its_environment_first(checkout: Project, tmp_path: Path) -> None:
+    """quickstart needs no other one on the PATH, once there is an environment."""
+    fake_quickstart(checkout, tmp_path, bootstrap="", python="")
+    script = shutil.copy(checkout.root / "scripts" / "bootstrap", tmp_path / "scripts")
+    done = subprocess.run([script, "--find-python"], capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stdout) == (0, ".venv/bin/python\n")
+
+
 def test_an_interrupted_quickstart_ends_its_compilers(checkout: Project, tmp_path: Path) -> None:
     python = "sleep 300 & echo $! > compiler; wait"
     script = fake_quickstart(checkout, tmp_path, bootstrap="sleep 300", python=python)
