@@ -490,6 +490,7 @@ CALLS = {
         "pathlib.Path('/dev/urandom').open('rb').read(4)",
         "sqlite3.connect(':memory:').execute('select random()').fetchone()",
         "sqlite3.dbapi2.connect(database=':memory:').execute('select hex(randomblob(4))').fetchone()",
+        "sqlite3.connect(':memory:').execute('select hex(randomblob(NULL)), random()').fetchone()",
     ],
     "pid": ["threading.get_ident()"],
 }

@@ -183,7 +183,7 @@ def test_the_advice_is_that_of_the_change() -> None:
         source_fixes.advice("completion", source_fixes.changes_of_line("completion", text, 1))
         for text in ("x = list(pool.map(f, xs))", "p.apply_async(f, (n,), callback=rows.append)")
     )
-    text = "rows = db.execute('select x from a order by random() limit 9')"
+    text = "rows = db.execute('select x from a ORDER  BY random() limit 9')"
     ordered = source_fixes.advice("random", source_fixes.changes_of_line("random", text, 1))
     assert ordered not in (source_fixes.advice("random"), source_fixes.advice("random", ["rng = default_rng(0)"]))
     assert "share nothing" in tasks and callbacks == source_fixes.advice("completion")

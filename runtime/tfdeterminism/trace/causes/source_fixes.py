@@ -60,6 +60,7 @@ _COUNTERS = {  # {how the edits end a call of the counter: the lines that define
     "_NAMES)": ["import itertools", "_NAMES = itertools.count()  # a number for each name"],
 }
 _SQL_RANDOM_ORDER = re.compile(r"(order\s+by\s+)random\s*\(\s*\)", re.IGNORECASE)  # SQLite's has no seed
+_SQL_ROW_ORDER = re.compile(r"order\s+by\s+rowid", re.IGNORECASE)  # how the edit of such a text ends
 _FILE_TIMES = tuple("st_{}time{}".format(kind, unit) for kind in "mca" for unit in ("", "_ns"))
 _TEXTS = ("strftime", "isoformat", "str", "ctime", "asctime")  # functions that return a string
 _COUNTS = ("workers", "num_workers", "max_workers", "processes", "num_parallel_calls")
@@ -77,7 +78,7 @@ def advice(kind, new_lines=()):
         return _DIGEST_WORDS if any(_DIGEST.partition("{}")[0] in line for line in new_lines) else _SORT_WORDS
     if kind == "completion" and any(map(_IN_TURN.search, new_lines)):
         return _TASK_WORDS
-    if kind == "random" and any("order by rowid" in line.lower() for line in new_lines):
+    if kind == "random" and any(map(_SQL_ROW_ORDER.search, new_lines)):
         return _SQL_WORDS
     return _WORDS[kind]
 
@@ -497,8 +498,10 @@ def _seed_generators(code):
     edits += [code.replace(call, SEED) for call in code.calls(("randbits", "randbelow"))]
     for seed in (seed for call in code.calls(_GENERATORS) for seed in _seeds_that_may_be_none(call)):
         edits.append(code.replace(seed, "{} if {} is None else {}".format(code.seed, *[code.text(seed)] * 2)))
-    for text in (node for node in code.nodes if isinstance(node, _Constant) and isinstance(node.value, str)):
-        edits.append(code.replace(text, _SQL_RANDOM_ORDER.sub(r"\1rowid", code.text(text))))
+    for node in code.nodes:
+        text = code.text(node) if isinstance(node, _Constant) and isinstance(node.value, str) else ""
+        if _SQL_RANDOM_ORDER.search(text):
+            edits.append(code.replace(node, _SQL_RANDOM_ORDER.sub(r"\1rowid", text)))
     return edits
 
 

@@ -163,7 +163,9 @@ class RandomNumbers(Kind):
             connection.create_function(
                 "random", 0, lambda: int.from_bytes(self._sql_bytes(8, "random"), "little", signed=True)
             )
-            connection.create_function("randomblob", 1, lambda size: self._sql_bytes(max(size, 1), "randomblob"))
+            connection.create_function(
+                "randomblob", 1, lambda size: self._sql_bytes(max(int(size or 0), 1), "randomblob")
+            )
             return connection
 
         module.connect = module.dbapi2.connect = connect
