@@ -53,8 +53,9 @@ class EagerKeys(object):
                                                    stack=stack, file=stack[0][0] if stack else None,
                                                    line=stack[0][1] if stack else 0,
                                                    inputs=sorted(set(inputs)), **fields)
-                number = self._ids[name] = definition["id"]
+                number = definition["id"]
                 self._fed[number] = (definition, set(inputs))
+                self._ids[name] = number  # last: find_known() reads both without the lock
                 self._by_inputs[op, tuple(inputs)] = self.describe(number)
                 return number
             definition, all_inputs = self._fed[number]  # the output has a new input this time
@@ -68,13 +69,12 @@ class EagerKeys(object):
 
         name: (caller, op, place, occurrence, output).
         """
-        with self._lock:
-            number = self._ids.get(name)
-            if number is not None:
-                fed = self._fed[number][1]
-                if fed.issuperset(inputs) or len(fed) >= _FED_LIMIT:
-                    return number
-            return None
+        number = self._ids.get(name)  # without the lock, because this runs for each op
+        if number is not None:
+            fed = self._fed[number][1]
+            if fed.issuperset(inputs) or len(fed) >= _FED_LIMIT:
+                return number
+        return None
 
     def add_inputs(self, key, other):
         """Add an input to a definition. key: id of the definition; other: id of the input."""

@@ -1,5 +1,6 @@
 """The recorder of a process, which writes what the probes of a framework observe into its trace."""
 
+import array
 import contextlib
 import os
 import threading
@@ -46,7 +47,7 @@ class Recorder(object):
         self.first_own_id = 0  # smaller ids were defined by the parent of a fork
         self._writer = writer
         self._sources = SourceLines()
-        self._buffer = []  # four numbers of each record
+        self._buffer = array.array("Q")  # four numbers of each record
         self._since = self._marked = 0.0  # time of the buffer's first record, and the last time that was written
         self._occurrences = numpy.zeros(1024, numpy.uint32)  # by key
         self._at_step = []
@@ -99,7 +100,7 @@ class Recorder(object):
                 self._flush_buffer()
             if not self._buffer:
                 self._since = now
-            self._buffer += value, key, self.steps.number, shape
+            self._buffer.extend((value, key, self.steps.number, shape))
 
     def mark_loaded(self, key, value):
         """Mark a value from Python that equals an array that was read from a file."""
@@ -126,7 +127,7 @@ class Recorder(object):
         """Start the records of a fork; its definitions stay."""
         self._writer.close()
         self._writer, self._pid = writer, os.getpid()
-        self._buffer, self._marked = [], 0.0
+        self._buffer, self._marked = array.array("Q"), 0.0
         self._occurrences = numpy.zeros_like(self._occurrences)
         self.first_own_id = self.definitions.count
         self.seen_ops = False
@@ -191,8 +192,8 @@ class Recorder(object):
 
     def _flush_buffer(self):
         if self._buffer:
-            columns = numpy.array(self._buffer, numpy.uint64).reshape(-1, 4).T
-            self._buffer = []
+            columns = numpy.frombuffer(self._buffer, numpy.uint64).reshape(-1, 4).T
+            self._buffer = array.array("Q")
             records = numpy.zeros(columns.shape[1], RECORD_DTYPE)
             for name, column in zip(("digest", "key", "step", "shape"), columns):
                 records[name] = column
@@ -202,6 +203,10 @@ class Recorder(object):
 
     def _count_occurrences(self, keys):
         """Return the occurrence of each key; the keys may contain duplicates."""
+        if len(set(keys.tolist())) == len(keys):  # nearly always, and much faster
+            occurrences = self._occurrences[keys]
+            self._occurrences[keys] += 1
+            return occurrences
         order = numpy.argsort(keys, kind="mergesort")  # stable
         ordered = keys[order]
         begins = numpy.flatnonzero(numpy.concatenate([[True], ordered[1:] != ordered[:-1]]))

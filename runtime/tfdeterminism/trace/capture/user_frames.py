@@ -17,8 +17,8 @@ _PACKAGES = backends.packages() + ("numpy", "horovod", "tfdet_probe")
 _KNOWN_LIMIT = 1 << 16  # entries of a cache
 _known = {}    # path: result of is_user()
 _folders = {}  # files of the imported packages: result of _library_folders()
-_codes = {}   # id of a code object: (the code object, which keeps the id valid, whether it is the user's)
-_library_codes = set()  # ids of the code objects that are not the user's, for a fast test
+_codes = {}   # id of a user's code object: the code object, which keeps the id valid
+_library_files = set()  # paths of files that are not the user's, for a fast test
 _stacks = {}  # (id of a code object, offset in it, ...) of the user's frames: result of stack_of_caller()
 _locations = {}  # (id of a code object, offset in it): result of location_of_caller()
 
@@ -80,7 +80,7 @@ def stack_of_caller():
     frames, position = [], []
     while frame is not None:  # this runs for each op: few calls, and no line numbers, which are slow to compute
         code = frame.f_code
-        if id(code) not in _library_codes and _is_user_code(code):
+        if code.co_filename not in _library_files and _is_user_code(code):
             position += id(code), frame.f_lasti
             frames.append(frame)
             if len(frames) == DEPTH:
@@ -98,7 +98,7 @@ def location_of_caller():
     frame = sys._getframe(1)  # type: FrameType | None
     while frame is not None:
         code = frame.f_code
-        if id(code) not in _library_codes and _is_user_code(code):
+        if code.co_filename not in _library_files and _is_user_code(code):
             location = _locations.get((id(code), frame.f_lasti))
             if location is None:
                 location = _locations[id(code), frame.f_lasti] = code.co_filename, frame.f_lineno
@@ -108,15 +108,16 @@ def location_of_caller():
 
 
 def _is_user_code(code):
-    entry = _codes.get(id(code))
-    if entry is None:
-        if len(_codes) > _KNOWN_LIMIT or len(_stacks) > _KNOWN_LIMIT:
-            for cache in (_stacks, _locations, _library_codes, _codes):  # _codes last: it keeps the ids valid
-                cache.clear()
-        entry = _codes[id(code)] = code, is_user(code.co_filename)
-        if not entry[1]:
-            _library_codes.add(id(code))
-    return entry[1]
+    if id(code) in _codes:
+        return True
+    if not is_user(code.co_filename):
+        _library_files.add(code.co_filename)
+        return False
+    if len(_codes) > _KNOWN_LIMIT or len(_stacks) > _KNOWN_LIMIT:
+        for cache in (_stacks, _locations, _codes):  # _codes last: it keeps the ids valid
+            cache.clear()
+    _codes[id(code)] = code
+    return True
 
 
 def outer_frames(frame):

@@ -48,10 +48,11 @@ class DispatchedOp(object):
         if not self._op.reads_all:
             unread = {id(ignored) for ignored in self._op.ignored_inputs(self._args, self._kwargs)}
             tensors = [tensor for tensor in tensors if id(tensor) not in unread]
-        keys = []  # type: list[int]
+        keys, partial_views = [], []  # type: list[int], list[torch.Tensor]
         for tensor in tensors:
             keys += self._keys(tensor)
-        partial_views = [tensor for tensor in tensors if not is_contiguous_storage(tensor)]
+            if not is_contiguous_storage(tensor):
+                partial_views.append(tensor)
         if partial_views or ops.has_numbers(self._args) or self._kwargs and ops.has_numbers(self._kwargs.values()):
             if tensors is not self._tensors:
                 partial_views = [tensor for tensor in self._tensors if not is_contiguous_storage(tensor)]
@@ -98,8 +99,9 @@ class DispatchedOp(object):
         """
         host_read_keys = self._probe.host_reads.latest_keys()
         key = self._key("Python", 0, fed + host_read_keys if host_read_keys else fed, None, kind="feed")
-        layouts = list(map(_layout_of, partial_views))
-        arguments = ops.plain_arguments(self._args), ops.plain_arguments(self._kwargs), layouts
+        layouts = [_layout_of(tensor) for tensor in partial_views]
+        kwargs = ops.plain_arguments(self._kwargs) if self._kwargs else {}
+        arguments = ops.plain_arguments(self._args), kwargs, layouts
         self._recorder.emit_one(key, digest.digest_bytes(repr(arguments).encode("utf-8", "backslashreplace")))
         return key
 

@@ -8,7 +8,7 @@ from . import digests
 from . import internals as pt
 
 _KEYS_LIMIT = 64      # ops that have written parts of one memory
-_FEWEST = 128         # entries before freed storages are searched for; an entry is small
+_FEWEST = 512         # entries before freed storages are searched for; an entry is small
 
 
 class StorageProvenance(object):
@@ -83,14 +83,12 @@ class StorageRegistry(object):
 
     def find(self, tensor):
         """Return the StorageProvenance of a tensor, new if necessary; None without memory (sparse, fake)."""
-        if tensor.layout is not torch.strided or tensor.is_meta:
-            return None
         try:
             storage = tensor.untyped_storage()
-        except (RuntimeError, NotImplementedError):  # a custom subclass
+        except (RuntimeError, NotImplementedError):  # a sparse tensor, or a custom subclass
             return None
         provenance = self._known.get(storage._cdata)
-        if provenance is None:
+        if provenance is None and tensor.layout is torch.strided and not tensor.is_meta:
             self._forget()
             provenance = self._known.setdefault(storage._cdata, StorageProvenance(storage))
         return provenance
