@@ -235,8 +235,10 @@ class RandomKernel:
 class RandomMachineKernel(RandomKernel):
     """A random kernel whose machine code does what its text says.
 
-    Accesses are volatile, as ptxas would remove some otherwise.  Registers start as zeros, as in the interpreter.  No
-    two threads are in one warp: converged lanes run in lockstep, which the interpreter does not model.
+    Accesses are volatile, as ptxas would remove some otherwise.  Fences stand between accesses to different memory
+    spaces, as ptxas moves volatile loads of shared memory before global atomics otherwise.  Registers start as zeros,
+    as in the interpreter.  No two threads are in one warp: converged lanes run in lockstep, which the interpreter does
+    not model.
     """
 
     shapes = (((1, 64, [0, 32]), (1, 96, [0, 32, 64])), ((2, 1, [0, 1]), (3, 1, [0, 1, 2])))
@@ -246,7 +248,20 @@ class RandomMachineKernel(RandomKernel):
         zeros = "".join(f"mov.b{8 * width} %v{k}, 0; " for k, width in enumerate(self.widths))
         text = super().text().replace(START, START + zeros + "\n")
         text = re.sub(r"\b(ld|st)\.(global|shared)\.", r"\1.volatile.\2.", text)
+        text = with_fences(text)
         return text.replace("sm_90", "sm_80").replace("8.6", "8.0")
+
+
+def with_fences(text):
+    """Return PTX with a fence before each access to another memory space than the last access's."""
+    lines, last_space = [], None
+    for line in text.splitlines():
+        found = re.search(r"\b(?:ld|st|red|atom)\.(?:volatile\.)?(global|shared)\.", line)
+        if found and last_space not in (None, found[1]):
+            lines.append("membar.cta;")
+        last_space = found[1] if found else last_space
+        lines.append(line)
+    return "\n".join(lines) + "\n"
 
 
 def access_text(access, widths):
