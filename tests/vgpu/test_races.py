@@ -15,7 +15,7 @@ WAIT: ld.volatile.global.u32 %r1, [%l0]; setp.eq.u32 %p2, %r1, 0; @%p2 bra WAIT;
 ld.global.u32 %r2, [%l0+8]; st.global.u32 [%l0+4], %r2;"""
 
 
-@pytest.fixture(params=["serial", "random:1", "adversary:1"])
+@pytest.fixture(params=["serial", "random:1", "adversary:1"])  # schedules
 def races_of(device, request, monkeypatch):
     """Return a function that runs a kernel and returns the reported races and the array."""
     monkeypatch.setenv("VGPU_CHECK", "racecheck")

@@ -166,6 +166,7 @@ def test_a_kernel_that_nvcc_compiled_reads_textures_and_writes_a_surface(arrays)
     array, out = arrays.surface(np.zeros((height, width, 2), np.float32))
     text = Path(__file__).with_name("texture_kernel.ptx").read_text("utf-8")
     _, module = arrays.device.load(text)
+    # It fetches the image at (x + 0.75, y + 0.25), and writes channel 0 times a number, and channel 3 plus a number.
     result, function = arrays.device.function(module, "scaled")
     assert result == 0
     sums = arrays.device.allocate(4 * width * height)

@@ -1,7 +1,7 @@
 """CUDA arrays, texture objects and surface objects by ctypes, and a reference for texture fetches.
 
-The reference follows "Texture Fetching" of the CUDA C++ Programming Guide: positions and weights are exact,
-and the sum is computed in double precision and rounded once.
+The reference follows "Texture Fetching" of the CUDA C++ Programming Guide: positions are exact, weights
+are rounded to 8 bits, and the sum is computed in double precision and rounded once.
 """
 
 import ctypes

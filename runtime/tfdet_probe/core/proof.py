@@ -11,7 +11,7 @@ from tfdet_common.order_report import LEFT_OUT, NO_KERNEL, RUNS_DIFFER
 if TYPE_CHECKING:  # for type comments alone
     from tfdet_common.order_report import KernelLaunches, OrderReport  # noqa: F401
 
-# What may vary under the proof: it holds for every schedule, for the addresses and the multiprocessors of the run.
+# What may vary under the proof: the schedule alone. Addresses and the number of multiprocessors are those of the run.
 AXES = ("schedule",)
 HOLDS_FOR = "input"  # the proof holds for the inputs that ran, not for every input of their shapes
 # Sizes of a record's lists; MAX_LINES: lines of PTX, or offsets in machine code, that a reason names; MAX_NAME:

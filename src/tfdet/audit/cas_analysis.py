@@ -186,7 +186,7 @@ class _CasAnalysis(Generic[Register]):
         return "select" if self._compares_old(node) else "selection by another condition"
 
     def _is_control_dependent(self, choice: set[int]) -> bool:
-        """Return whether branches that compare the old value choose all these values, or all but one, the rest."""
+        """Return whether each of these values is chosen by branches that compare the old value; one may need none."""
         if not all(self._compares_old(node) for node in choice):
             return False
         return sum(not self._reached_by_comparison(node) for node in choice) <= 1

@@ -1,7 +1,7 @@
 """The command `tfdet reproduce`: runs cells that other machines measured, and reports whether the results agree.
 
 A cell is one environment (a pinned software stack), device, source of nondeterminism and solution, which is what makes
-the source deterministic.
+the source deterministic. A Status holds the verdicts of all cells.
 """
 
 from __future__ import annotations

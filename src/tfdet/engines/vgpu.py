@@ -66,7 +66,7 @@ def check_schedule(schedule: str) -> None:
 
 
 def environ(
-    library: Path, schedule: str, base_environ: Mapping[str, str] = os.environ, *, cpu_fallbacks: bool = False
+    library_folder: Path, schedule: str, base_environ: Mapping[str, str] = os.environ, *, cpu_fallbacks: bool = False
 ) -> dict[str, str]:
     """Return the environment variables with which a program uses the virtual GPU and no other GPU.
 
@@ -74,7 +74,7 @@ def environ(
     each such call.  UsageError if the device has no such schedule.
     """
     check_schedule(schedule)
-    variables = {**virtual_gpu.environ(str(library), base_environ), "VGPU_SCHEDULE": schedule}
+    variables = {**virtual_gpu.environ(str(library_folder), base_environ), "VGPU_SCHEDULE": schedule}
     return {**variables, virtual_gpu.CPU_FALLBACKS: "all"} if cpu_fallbacks else variables
 
 

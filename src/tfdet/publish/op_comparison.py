@@ -97,8 +97,8 @@ class OpRow:
         )
 
     @property
-    def refusals(self) -> str:
-        """The alerts by which its code raises, and where: `_histc_cuda` (CUDA)."""
+    def raising_alerts(self) -> str:
+        """The alerts in the framework's source code by which the op raises, and where: `_histc_cuda` (CUDA)."""
         return refusals.refusals_text(self.refusal_meanings)
 
     @property
@@ -289,7 +289,7 @@ class OpComparison:
         ]
 
     @property
-    def tagged(self) -> int:
+    def tagged_count(self) -> int:
         """The number of ops with the tag `nondeterministic_bitwise`."""
         return sum("nondeterministic_bitwise" in row.op.tags for row in self.rows)
 

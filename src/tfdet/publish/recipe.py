@@ -142,7 +142,7 @@ def _lines_without_package(environment: Environment, lines: list[str]) -> list[s
 
 def _ops_to_avoid(status: Status, key: str, environment: Environment) -> Iterator[str]:
     """Yield comments on ops to avoid: documented or measured as nondeterministic, or covered only by patches."""
-    patches = remaining_sources.patched(environment)
+    patches = remaining_sources.applied_patches(environment)
     covered = {source for sources in patches.values() for source in sources}
     remaining = remaining_sources.remaining(status, key)
     uncovered = [entry for entry in remaining if entry.measured or entry.source not in covered]

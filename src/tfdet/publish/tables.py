@@ -80,12 +80,12 @@ def _claim_text(status: Status, key: str, source: Source, environment_key: str, 
     ]
     raising = [solution for solution, outcome in outcomes.items() if outcome == "raises"]
     has_no_solution = outcomes and "deterministic" not in outcomes.values()
-    is_replaced = has_no_solution and key in remaining_sources.replaced(environment)
+    is_replaced = has_no_solution and key in remaining_sources.replaced_sources(environment)
     texts = [_with_marks(named, backing, " or ")] if named else []
     texts += [f"by default<sup>{backing[NONE]}</sup>"] if outcomes.get(NONE) == "deterministic" else []
     texts += [f"raises under {_with_marks(raising, backing, ' and ')}"] if raising else []
     texts += (
-        [f"{remaining_sources.ENABLE_DETERMINISM}<sup>{_replaced_backing(status, environment_key, key)}</sup>"]
+        [f"{remaining_sources.TFDETERMINISM_SOLUTION}<sup>{_replaced_backing(status, environment_key, key)}</sup>"]
         if is_replaced
         else []
     )
@@ -115,10 +115,12 @@ def _replaced_backing(status: Status, environment: str, source: str) -> str:
 
     m, e, ✗: as in _backing; p: only tests/runtime check the graph of the replacement, and no run of it is recorded.
     """
-    if _measured_mark(status, environment, source, remaining_sources.ENABLE_DETERMINISM, _is(Verdict.NONDETERMINISTIC)):
+    if _measured_mark(
+        status, environment, source, remaining_sources.TFDETERMINISM_SOLUTION, _is(Verdict.NONDETERMINISTIC)
+    ):
         return "✗"
     return (
-        _measured_mark(status, environment, source, remaining_sources.ENABLE_DETERMINISM, _is_shown_deterministic)
+        _measured_mark(status, environment, source, remaining_sources.TFDETERMINISM_SOLUTION, _is_shown_deterministic)
         or "p"
     )
 
@@ -148,7 +150,7 @@ def _measured_mark(status: Status, environment: str, source: str, solution: str,
 
 
 # {claimed outcome: (the solution whose cell confirms it; None for that of the claim, a predicate of that cell)}
-_BACKING_MARKS = {
+_CONFIRMING_CELLS = {
     "deterministic": (None, _is_shown_deterministic),
     "raises": (None, _is(Verdict.RAISES)),
     "no-solution": (NONE, _is(Verdict.NONDETERMINISTIC)),  # a control that differed confirms that none exists
@@ -165,8 +167,8 @@ def _backing(status: Status, environment: str, source: str, solution: str, outco
     models = [*status.gpus, *status.emulated_models]
     if any(status.cell(CellKey(environment, model, source, solution)).contradiction for model in models):
         return "✗"
-    if outcome in _BACKING_MARKS:
-        other_solution, matches = _BACKING_MARKS[outcome]
+    if outcome in _CONFIRMING_CELLS:
+        other_solution, matches = _CONFIRMING_CELLS[outcome]
         if mark := _measured_mark(status, environment, source, other_solution or solution, matches):
             return mark
     cell = status.cell(CellKey(environment, GPU, source, solution))
@@ -207,7 +209,7 @@ def version_ranges(chosen: list[Environment], among: list[Environment], framewor
 
 
 def _labels(frameworks: Mapping[str, Framework]) -> Iterator[tuple[str, str, str]]:
-    """Yield (line, framework, its label in tables), those of the published framework first."""
+    """Yield (line, framework, its label in tables); first those of the framework whose tables are in README.md."""
     for key, framework in sorted(frameworks.items(), key=lambda item: not item[1].published):
         yield from ((line, key, name) for line, name in framework.lines.items())
 
@@ -252,7 +254,7 @@ def _exact_version(environment: Environment) -> str:
 def patch_version_ranges(matrix: Matrix, patch: Patch) -> str:
     """Return the builds to which tfdeterminism applies a patch: TF 1.13 to 2.6, NGC 19.06 to 20.02."""
     among = [environment for environment in matrix.environments.values() if environment.package is None]
-    chosen = [environment for environment in among if patch.key in remaining_sources.patched(environment)]
+    chosen = [environment for environment in among if patch.key in remaining_sources.applied_patches(environment)]
     return version_ranges(chosen, among, matrix.frameworks)
 
 

@@ -94,7 +94,7 @@ def _report(project: Project, finding: UpstreamFinding, comparisons: Sequence[Op
     builds = [
         comparison
         for comparison in comparisons
-        if (disagreements[comparison.environment] if finding.ops else not comparison.tagged)
+        if (disagreements[comparison.environment] if finding.ops else not comparison.tagged_count)
     ]
     others = [comparison for comparison in comparisons if comparison not in builds]
     newest = disagreements[builds[-1].environment] if builds else []

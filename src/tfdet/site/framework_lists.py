@@ -58,7 +58,7 @@ def _page(facts: SiteFacts, comparison: OpComparison) -> Page:
             {"device": column.device, "solution": column.solution, "title": column.title}
             for column in comparison.columns
         ],
-        "tagged": comparison.tagged,
+        "tagged_count": comparison.tagged_count,
         "rows": [_row(comparison, row) for row in comparison.notable_rows],
         "disagreements": [
             {**_op_link(disagreement.row), **disagreement_data(disagreement)}
@@ -87,9 +87,11 @@ def _ran_counts(comparison: OpComparison) -> dict[str, int]:
 
 
 def _row(comparison: OpComparison, row: OpRow) -> dict[str, Any]:
-    """Return the row of an op.  measured: its marks on the CPU, one for each solution; marks: those of all columns.
+    """Return the row of an op.
 
-    compiled: its marks under torch.compile; binary: the number of its order-dependent kernels in the build.
+    measured: its marks on the CPU, one for each solution; marks: those of all columns; dtypes: those that ran on the
+    CPU, each with its mark without a solution; compiled: its marks under torch.compile; binary: the number of its
+    order-dependent kernels in the build; refuses: the alerts in the framework's source code by which it raises.
     """
     measured = [mark for column, mark in zip(comparison.columns, row.measured, strict=True) if column.device == CPU]
     return {
@@ -100,7 +102,7 @@ def _row(comparison: OpComparison, row: OpRow) -> dict[str, Any]:
         "dtypes": row.dtypes,
         "compiled": row.compiled,
         "binary": row.binary,
-        "refuses": row.refusals.replace("`", ""),
+        "refuses": row.raising_alerts.replace("`", ""),
     }
 
 

@@ -1,1 +1,1 @@
-"""The stored files: records with their signatures, audits, costs and batch invariance; reading, validation, adding."""
+"""The stored files (signed records, audits, costs of patched ops, batch invariance): reading, validation, adding."""

@@ -18,7 +18,7 @@ from tfdet.verdicts.infer import CellKey, InferredCell, Verdict
 from tfdet.verdicts.status import Status
 from tfdeterminism import recipes
 
-ENABLE_DETERMINISM = "ED"  # the key of tfdeterminism.enable_determinism()
+TFDETERMINISM_SOLUTION = "ED"  # the key of tfdeterminism.enable_determinism()
 
 
 @dataclass(frozen=True)
@@ -57,14 +57,14 @@ def recipe_of(environment: Environment) -> recipes.Recipe:
     return recipes.recipe_for(*build_of(environment))
 
 
-def patched(environment: Environment) -> dict[str, list[str]]:
+def applied_patches(environment: Environment) -> dict[str, list[str]]:
     """Return {key of a patch that is applied in an environment: the sources that it serves}."""
     return {patch.key: list(patch.sources) for patch in recipes.patches_for(*build_of(environment))}
 
 
-def replaced(environment: Environment) -> set[str]:
+def replaced_sources(environment: Environment) -> set[str]:
     """Return the sources whose op tfdeterminism replaces in an environment."""
-    return {source for sources in patched(environment).values() for source in sources}
+    return {source for sources in applied_patches(environment).values() for source in sources}
 
 
 def expand_includes(matrix: Matrix, key: str | None) -> set[str]:
@@ -94,20 +94,21 @@ def remaining(status: Status, key: str) -> list[Remaining]:
 
 def _measured(status: Status, key: str, source: str) -> Iterator[tuple[str, InferredCell]]:
     for device in status.measured_models:
-        yield device, status.verdict(CellKey(key, device, source, ENABLE_DETERMINISM))
+        yield device, status.verdict(CellKey(key, device, source, TFDETERMINISM_SOLUTION))
 
 
 def _emulated(status: Status, key: str, source: str) -> str | None:
     """Return the emulated GPU model on which a source differed in an environment, or None."""
     cells = {
-        device: status.verdict(CellKey(key, device, source, ENABLE_DETERMINISM)) for device in status.emulated_models
+        device: status.verdict(CellKey(key, device, source, TFDETERMINISM_SOLUTION))
+        for device in status.emulated_models
     }
     return next((device for device, cell in cells.items() if cell.verdict is Verdict.NONDETERMINISTIC), None)
 
 
 def _shown_to_help(status: Status, key: str, source: str, device: str) -> str:
     """Return "; needs SOLUTIONS" with the solutions that were measured to help; empty if there are none."""
-    other_solutions = [name for name in status.matrix.solutions if name not in (NONE, ENABLE_DETERMINISM)]
+    other_solutions = [name for name in status.matrix.solutions if name not in (NONE, TFDETERMINISM_SOLUTION)]
     cells = {name: status.verdict(CellKey(key, device, source, name)) for name in other_solutions}
     names = [name for name, cell in cells.items() if cell.verdict is Verdict.DETERMINISTIC]
     return f"; {_needs(status.matrix, names)}" if names else ""

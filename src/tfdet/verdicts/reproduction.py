@@ -1,6 +1,7 @@
 """Choose cells that other machines measured, to run them again here, and compare the verdicts (reproduction).
 
 A cell is one environment, device, source of nondeterminism and solution. Its control is the same without a solution.
+A Status holds the verdicts of all cells.
 """
 
 from __future__ import annotations

@@ -12,8 +12,11 @@ from tfdet.matrix.load import Matrix, load_matrix
 from tfdet.matrix.models import Environment
 from tfdet.publish.tables import version_ranges
 
+# A part of a range: "TF 2.1 to 2.4", "TF with horovod 2.1" (environments with this additional package), "NGC TF2
+# 22.03" (of a month with two TensorFlows), or "TF 2.0.4" (one framework_version; others of its minor version are not
+# in the range).
 SPAN = re.compile(
-    r"(?P<line>TF|NGC)(?: with (?P<package>\w+))?(?: TF(?P<major>\w+))? (?P<first>\S+)(?: to (?P<last>\S+))?"
+    r"(?P<line>TF|NGC)(?: with (?P<added_package>\w+))?(?: TF(?P<major>\w+))? (?P<first>\S+)(?: to (?P<last>\S+))?"
 )
 
 
@@ -29,7 +32,7 @@ def read_range(text: str, among: list[Environment]) -> list[Environment]:
     for part in filter(None, text.split(", ")):
         words = SPAN.fullmatch(part)
         assert words, part
-        line = [e for e in among if (e.line == "stock", e.package) == (words["line"] == "TF", words["package"])]
+        line = [e for e in among if (e.line == "stock", e.package) == (words["line"] == "TF", words["added_package"])]
         line = [e for e in line if words["major"] in (None, e.framework_version.split(".")[0])]
         versions = list(dict.fromkeys(e.version for e in line))
         if words["first"] in versions:

@@ -116,7 +116,7 @@ def related_floats(rng: np.random.Generator, name: str, count: int) -> np.ndarra
         exponents = np.where(
             rng.random(count) < 0.6, rng.integers(-2, 3, count), rng.integers(-bias, -bias // 4, count)
         )
-        # The lowest bits of two have a product of half a step; there may be more bits above them.
+        # The lowest bits of two have a product of half a unit in the last place; there may be more bits above them.
         place = rng.integers(1, fraction + 1)
         lowest = 1 << np.where(rng.random(count) < 0.5, fraction - place, place - 1)
         above = rng.integers(0, 1 << fraction, count) & -lowest & ones

@@ -9,7 +9,7 @@
 namespace vgpu {
 namespace {
 
-constexpr size_t kMaxLines = 32;
+constexpr size_t kMaxReportedLines = 32;  // of PTX; offsets in machine code
 
 uint64_t to_address(const uint8_t* pointer) { return reinterpret_cast<uint64_t>(pointer); }
 
@@ -42,7 +42,7 @@ void UninitializedReads::on_access(const WarpContext& warp, const Instruction& i
     if (!map) continue;
     if (access.kind != AccessKind::Write) {
       const uint64_t unwritten = first_unwritten(map, access.bytes);
-      if (unwritten < access.bytes && (reads_.size() < kMaxLines || reads_.count(i.line))) {
+      if (unwritten < access.bytes && (reads_.size() < kMaxReportedLines || reads_.count(i.line))) {
         const uint8_t* read_address = address + unwritten;
         auto [read, is_new] = reads_.try_emplace(i.line);
         if (is_new) read->second = {global_thread_index(warp, access.lane_order[k]), location_of(warp, read_address), 0};

@@ -31,18 +31,18 @@ template <int kBits, bool kSigned> struct IntegerElement {
   }
 };
 
-// Returns element k of row (of A) or column (of B) `line`; four lanes share a line.  halves: 2 if A has a register for each half
-// of its 16 rows, otherwise 1.
-template <class E> auto element(const uint32_t* registers, uint32_t line, uint32_t k, uint32_t halves) {
+// Returns element k of row (of A) or column (of B) `line`; four lanes share a line.  row_halves: 2 if A has a register for each
+// half of its 16 rows, otherwise 1.
+template <class E> auto element(const uint32_t* registers, uint32_t line, uint32_t k, uint32_t row_halves) {
   const uint32_t part = k / (4 * E::kCount), lane = line % 8 * 4 + k / E::kCount % 4;
-  return E::of(registers[(halves * part + line / 8) * kFragmentLanes + lane], k % E::kCount);
+  return E::of(registers[(row_halves * part + line / 8) * kFragmentLanes + lane], k % E::kCount);
 }
 
-// The position of an element of C and D, which have four registers, or two registers of two halves each.
+// The position of an element of C and D, which have four registers, or (is_packed) two registers of two 16-bit floats each.
 struct Accumulator { uint32_t word, shift, mask; };
-inline Accumulator accumulator(bool halves, uint32_t row, uint32_t column) {
+inline Accumulator accumulator(bool is_packed, uint32_t row, uint32_t column) {
   const uint32_t lane = row % 8 * 4 + column / 2;
-  if (halves) return {row / 8 * kFragmentLanes + lane, column % 2 * 16, 0xffff};
+  if (is_packed) return {row / 8 * kFragmentLanes + lane, column % 2 * 16, 0xffff};
   return {(row / 8 * 2 + column % 2) * kFragmentLanes + lane, 0, 0xffffffff};
 }
 

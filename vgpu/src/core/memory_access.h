@@ -21,7 +21,7 @@ constexpr OrderSensitivity order_sensitivity_of(AtomicOperation operation, bool 
   return returns_old ? OrderSensitivity::ReturnsOldValue : OrderSensitivity::Nothing;
 }
 
-enum class ValueType : uint8_t { Unsigned, Signed, Float, Double, Half };  // Half: one of 16 bits, or two
+enum class ValueType : uint8_t { Unsigned, Signed, Float, Double, Half };  // Half: one float of 16 bits (f16 or bf16), or two
 
 // A value of each lane, in equal parts in `count` registers; the parts are in the order of memory.
 struct RegisterValues {
@@ -39,8 +39,8 @@ struct MemoryAccess {
   uint32_t bytes;
   uint8_t* const* addresses;  // of each lane
   const uint8_t* lane_order;  // active lanes in order of execution
-  uint32_t count;             // of active lanes
-  RegisterValues values = {};    // written values; of an atomic the operand, of a compare-and-swap the new value
+  uint32_t count;  // of active lanes
+  RegisterValues values = {};  // written values; of an atomic the operand, of a compare-and-swap the new value
   RegisterValues expected = {};  // of a compare-and-swap
   AtomicOperation operation = AtomicOperation::None;
   ValueType type = ValueType::Unsigned;
