@@ -66,8 +66,9 @@ def _runs(arch: str, compute: tuple[int, int]) -> bool:
 
 
 def _compiles(arch: str, compute: tuple[int, int]) -> bool:
+    """Return whether PTX compiles: on all later versions; compute_100f as its machine code runs, and so compute_90a."""
     major, minor, suffix = _parts(arch)
-    return (major, minor) == compute if suffix == "a" else (major, minor) <= compute
+    return _runs(arch, compute) if suffix else (major, minor) <= compute
 
 
 def _best(archs: Iterable[str]) -> str:

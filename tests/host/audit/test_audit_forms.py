@@ -35,6 +35,13 @@ def test_which_gpus_run_a_build() -> None:
     assert only[10, 0] == "no"
 
 
+def test_ptx_of_a_family_compiles_for_its_major_version_alone() -> None:
+    runs = {capability.compute: capability.run_mode for capability in capabilities([], ["compute_100f"])}
+    assert (runs[10, 0], runs[12, 0], runs[9, 0]) == ("jit", "no", "no")
+    runs = {capability.compute: capability.run_mode for capability in capabilities([], ["compute_90a"])}
+    assert (runs[9, 0], runs[10, 0]) == ("jit", "no")
+
+
 def test_the_stored_form_is_read_back_as_it_was(checkout: Project) -> None:
     path = checkout.audits / "tf2.0.json"
     audit = stored.load(path)
