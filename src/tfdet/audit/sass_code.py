@@ -10,10 +10,12 @@ from tfdet.audit import sass
 
 PT = 7  # the predicate that is always true
 # Opcodes: the 9 bits of sass.OPCODE.
-CALLS = frozenset({0x143, 0x144})
+CALLS = frozenset({0x143, 0x144})  # CALL.ABS, CALL.REL
 _RELATIVE_CALL = 0x144
-_BRANCH, _RETURN = 0x147, 0x150
-_TERMINATORS = frozenset({0x14D, _RETURN, 0x149, 0x14A, 0x14C, 0x15A})
+_BRANCH, _RETURN = 0x147, 0x150  # BRA, RET
+# If unguarded, these never continue with the next instruction: EXIT, KILL, RET, and the jumps that are not followed:
+# BRX, JMP, JMX, BRXU, JMXU.
+_TERMINATORS = frozenset({0x14D, 0x15B, _RETURN, 0x149, 0x14A, 0x14C, 0x158, 0x159})
 _MAX_INLINED = 20_000  # instructions of all inlined functions
 
 

@@ -1,9 +1,14 @@
-"""Kernel names, compute capabilities of builds, and the stored form of an audit."""
+"""Kernel names, compute capabilities of builds, basic blocks of machine code, and the stored form of an audit."""
 
 from __future__ import annotations
 
+import struct
+
+import pytest
+
 from tfdet.audit.capability import capabilities
 from tfdet.audit.kernel_names import family, signature
+from tfdet.audit.sass_code import SassCode
 from tfdet.base.paths import Project
 from tfdet.store import audits as stored
 
@@ -46,3 +51,15 @@ def test_the_stored_form_is_read_back_as_it_was(checkout: Project) -> None:
     path = checkout.audits / "tf2.0.json"
     audit = stored.load(path)
     assert stored.to_json(audit.model_dump(mode="json", by_alias=True)) + "\n" == path.read_text("utf-8")
+
+
+@pytest.mark.parametrize(
+    ("opcode", "ends"),
+    [(0x94D, True), (0x95B, True), (0x949, True), (0x94C, True), (0x958, True), (0x959, True), (0x945, False)],
+    ids=["EXIT", "KILL", "BRX", "JMX", "BRXU", "JMXU", "BSSY"],
+)
+def test_a_block_of_machine_code_ends_at_what_never_continues(opcode: int, ends: bool) -> None:
+    unguarded = 7 << 12
+    code = SassCode(memoryview(struct.pack("<4Q", opcode | unguarded, 0, 0x94D | unguarded, 0)), 80)
+    assert code.starts == ([0, 1] if ends else [0])
+    assert code.predecessors == ([[], []] if ends else [[]])

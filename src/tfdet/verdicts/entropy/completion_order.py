@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from tfdet.verdicts.entropy.rule import Rule, UnitText
 from tfdet.verdicts.static_analysis import Call
 
+# ?.NAME: a method of an unknown object.
 _NAMES = ("concurrent.futures.as_completed", "asyncio.as_completed", "?.imap_unordered")
 _LOADER = "torch.utils.data.DataLoader"
 

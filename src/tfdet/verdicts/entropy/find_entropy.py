@@ -1,4 +1,4 @@
-"""Apply all entropy rules to a file or a notebook's cell."""
+"""Apply all entropy rules, which find inputs that can differ between runs, to a file or a notebook's cell."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from tfdet.verdicts.entropy import (
     hash_of_text,
     seed_from_run,
     set_order,
+    sort_by_address,
     unseeded_generator,
     unsorted_listing,
 )
@@ -18,7 +19,7 @@ from tfdet.verdicts.static_analysis import Call, NameResolver, SourceUnit
 RULES = tuple(
     module.RULE
     for module in (
-        seed_from_run, unseeded_generator, set_order, hash_of_text, unsorted_listing, completion_order,
+        seed_from_run, unseeded_generator, set_order, hash_of_text, sort_by_address, unsorted_listing, completion_order,
     )
 )  # fmt: skip
 

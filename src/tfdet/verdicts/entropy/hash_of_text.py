@@ -1,6 +1,6 @@
-"""hash() of an object that may contain text, and id(): numbers that differ between processes.
+"""hash() of an object that may contain text: a number that differs between processes.
 
-Why: hash() of str and bytes is keyed unless PYTHONHASHSEED is set; id() is an address.
+Why: hash() of str and bytes is keyed unless PYTHONHASHSEED is set.
 Example: `bucket = hash(name) % 16`
 """
 
@@ -10,6 +10,7 @@ import ast
 from collections.abc import Iterator
 
 from tfdet.verdicts.entropy.rule import Rule, UnitText
+from tfdet.verdicts.entropy.sort_by_address import is_key
 from tfdet.verdicts.static_analysis import Call
 
 
@@ -17,9 +18,8 @@ def find(text: UnitText) -> Iterator[Call]:
     for call in text.calls:
         if text.name_of(call) == "hash" and not _is_in_hash_method(text, call):
             yield text.place(call, "hash")
-        for keyword in call.keywords:
-            if keyword.arg == "key" and isinstance(keyword.value, ast.Name) and keyword.value.id in ("hash", "id"):
-                yield text.place(call, keyword.value.id)
+        if any(is_key(keyword, "hash") for keyword in call.keywords):
+            yield text.place(call, "hash")
 
 
 def _is_in_hash_method(text: UnitText, call: ast.Call) -> bool:
@@ -32,4 +32,5 @@ def _is_in_hash_method(text: UnitText, call: ast.Call) -> bool:
     return False
 
 
-RULE = Rule("hash-of-text", "a number by hash() or id()", "take a digest: zlib.crc32(text.encode())", find, ("PYHASH",))
+# PYHASH: the solution that sets PYTHONHASHSEED.
+RULE = Rule("hash-of-text", "a number by hash()", "take a digest: zlib.crc32(text.encode())", find, ("PYHASH",))

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from tfdet.verdicts.entropy.rule import Rule, UnitText
 from tfdet.verdicts.static_analysis import Call
 
+# ?.NAME: a method of an unknown object.
 _ITERATING_FUNCTIONS = ("list", "tuple", "enumerate", "iter", "zip", "map", "?.join", "?.extend", "?.fromkeys")
 _SET_CONSTRUCTORS = ("set", "frozenset")
 _SET_OPERATORS = (ast.BitOr, ast.BitAnd, ast.BitXor, ast.Sub)
@@ -51,4 +52,5 @@ def _is_set(text: UnitText, node: ast.AST | None, depth: int = 0) -> bool:
     return isinstance(node, ast.SetComp)
 
 
+# PYHASH: the solution that sets PYTHONHASHSEED.
 RULE = Rule("set-order", "a set in the order of its hashes", "take sorted(...) of it", find, ("PYHASH",))

@@ -1,6 +1,6 @@
 """A random number generator that is created without a seed.
 
-Why: it gets its seed from the operating system, which gives another one in each run.
+Why: it gets its seed from the operating system, another one in each run, whatever seeds the global generators have.
 Example: `rng = numpy.random.default_rng()`
 """
 
@@ -27,4 +27,4 @@ def _has_no_seed(call: ast.Call) -> bool:
     return all(isinstance(argument, ast.Constant) and argument.value is None for argument in arguments)
 
 
-RULE = Rule("unseeded-generator", "a generator without a seed", "give it a seed: default_rng(seed)", find, ("SEED",))
+RULE = Rule("unseeded-generator", "a generator without a seed", "give it a seed: default_rng(seed)", find)

@@ -12,7 +12,7 @@ from tfdet.verdicts.entropy.rule import Rule, UnitText
 from tfdet.verdicts.static_analysis import Call
 
 _FUNCTIONS = ("os.listdir", "os.scandir", "os.walk", "glob.glob", "glob.iglob")
-_METHODS = ("?.iterdir", "?.rglob")
+_METHODS = ("?.iterdir", "?.rglob")  # ?.NAME: a method of an unknown object
 
 
 def find(text: UnitText) -> Iterator[Call]:
