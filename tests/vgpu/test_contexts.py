@@ -270,6 +270,31 @@ def test_the_host_accesses_managed_memory(device, managed):
     assert device.cuda.cuPointerGetAttribute(ctypes.byref(value), 8, managed) == 0 and value.value == 1
 
 
+@pytest.mark.parametrize(
+    ("attribute", "size", "value"),
+    [
+        (14, 8, 0),  # allowed handle types
+        (16, 4, 3),  # access flags: read and write
+        (17, 8, 0),  # memory pool
+        (18, 8, 4096),  # size of the mapping
+        (20, 8, None),  # identifier of the physical allocation
+        (21, 4, 0),  # whether hardware can decompress into it
+    ],
+)
+def test_attributes_of_memory_are_written_with_their_size(device, attribute, size, value):
+    memory, out = device.allocate(4096), (ctypes.c_uint8 * 16)(*[0xAA] * 16)
+    assert device.cuda.cuPointerGetAttribute(out, attribute, ctypes.c_uint64(memory.value + 8)) == 0
+    assert bytes(out)[size:] == b"\xaa" * (16 - size)
+    written = int.from_bytes(bytes(out)[:size], "little")
+    assert written == value if value is not None else written > 0
+
+
+def test_a_mapping_begins_where_its_allocation_does(device):
+    memory, begin = device.allocate(4096), ctypes.c_uint64()
+    assert device.cuda.cuPointerGetAttribute(ctypes.byref(begin), 19, ctypes.c_uint64(memory.value + 8)) == 0
+    assert begin.value == memory.value
+
+
 def test_advice_and_prefetches_need_managed_memory(device, managed):
     cuda, n, device_memory = device.cuda, ctypes.c_size_t, device.allocate(4096)
     advise, prefetch = cuda.cudaMemAdvise, cuda.cudaMemPrefetchAsync

@@ -1,4 +1,5 @@
-// Allocations, copies and fills.
+// Allocations, copies and fills.  DeviceMemory::find() returns an Allocation whose end is 0 if none contains the address.
+// VGPU_CHECK=order numbers each copy and fill (number_operation()), and counts wait_without_ordering() as no wait of the host.
 #include <cstdlib>
 #include <cstring>
 #include <map>
@@ -312,8 +313,15 @@ enum : int {
   kManaged = 8,
   kRangeBegin = 11,
   kRangeBytes = 12,
-  kMapped = 13
+  kMapped = 13,
+  kHandleTypes = 14,
+  kAccessFlags = 16,
+  kPool = 17,
+  kMappingBytes = 18,
+  kMappingBegin = 19,
+  kMemoryBlock = 20
 };
+constexpr uint32_t kReadWrite = 3;  // an access flag
 
 template <class T> CudaResult put(void* out, T value) { return std::memcpy(out, &value, sizeof value), kSuccess; }
 
@@ -324,15 +332,17 @@ CudaResult write_attribute(void* out, int attribute, uint64_t at, const Allocati
     case kKind: return put(out, allocation.device ? 2u : allocation.end ? 1u : 0u);
     case kOnDevice: return put(out, allocation.end ? at : 0);
     case kOnHost: return put(out, allocation.end && !allocation.device ? at : 0);
-    case kNumber: return put(out, allocation.end ? allocation.number + 1 : 0);
+    case kNumber:
+    case kMemoryBlock: return put(out, allocation.end ? allocation.number + 1 : 0);
     case kManaged: return put(out, allocation.device && is_managed(at, 1) ? 1 : 0);
-    case kRangeBegin: return put(out, allocation.begin);
-    case kRangeBytes: return put(out, allocation.end - allocation.begin);
+    case kRangeBegin:
+    case kMappingBegin: return put(out, allocation.begin);
+    case kRangeBytes:
+    case kMappingBytes: return put(out, allocation.end - allocation.begin);
     case kMapped: return put(out, allocation.end ? 1 : 0);
-    case 14:
-    case 17:
-    case 20:
-    case 21: return put(out, uint64_t(0));
+    case kAccessFlags: return put(out, allocation.end ? kReadWrite : 0u);
+    case kHandleTypes:
+    case kPool: return put(out, uint64_t(0));  // written with 64 bits
     default: return put(out, 0);
   }
 }
