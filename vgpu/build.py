@@ -59,6 +59,7 @@ SHIMS = {
     **{f"libcusolver.so.{name}": ("plain_shim", 0) for name in ("10.0", "10", "11", "12")},
     **{f"libcusparse.so.{name}": ("plain_shim", 0) for name in ("10.0", "10", "11", "12")},
     **{f"libcudart.so.{name}": ("cudart", version) for name, version in CUDARTS.items()},
+    # 99900: newer than any release, since frameworks require at least the cuDNN that they were built with.
     **{f"libcudnn.so.{name}": ("cudnn", version) for name, version in (("7", 7605), ("8", 8907), ("9", 99900))},
 }
 
@@ -182,7 +183,7 @@ def build_folder(command: list[str], sources: list[Path], shims: list[Path], tar
         script.unlink()
     state = fingerprint(FLAGS, *sources, *shims)[:12]
     (part / "sources").write_text(state + "\n")  # records contain it, to identify the sources
-    shutil.copy(SOURCES / "soname_shims" / "ptxas", part)
+    shutil.copy(SOURCES / "soname_shims" / "ptxas", part)  # for frameworks that call ptxas: it keeps the PTX
     part.rename(target)
 
 

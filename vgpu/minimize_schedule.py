@@ -35,7 +35,7 @@ DEFAULT_SCHEDULES = [
     *("lanes", "exchange"),
     *(f"random:{seed}" for seed in range(1, 5)),
 ]
-Choice = tuple[int, int]  # the launch, the number of the choice
+Choice = tuple[int, int]  # a scheduling decision: number of the launch, number of the decision in it
 
 
 def minimal_subset(points: Sequence[Point], differs: Callable[[Sequence[Point]], bool]) -> list[Point]:
@@ -69,9 +69,9 @@ def restrict_schedule(schedule: str, choices: Iterable[Choice]) -> str:
 
 @dataclass(frozen=True)
 class Operation:
-    line: int
+    line: int  # of the PTX
     kind: str  # a: an atomic, s: a store
-    thread: int
+    thread: int  # number in the grid
 
 
 @dataclass(frozen=True)
@@ -80,8 +80,8 @@ class Exchange:
 
     kernel: str
     block_threads: int
-    space: str
-    allocation: int
+    space: str  # s: shared, g: global
+    allocation: int  # number of the allocation; of shared memory, that of the block
     offset: int
     first: Operation  # in serial order
     second: Operation

@@ -24,6 +24,8 @@ def arrays(device):
     return Arrays(device)
 
 
+# Schedules, the orders in which threads run.  adversary: another warp goes first at each memory operation that others
+# may see; atomics: an atomic may let others at its address execute first; the numbers are seeds.
 @pytest.fixture(params=["serial", "reverse", "random:1", "random:2", "adversary:3", "atomics:4"])
 def launch(device, request):
     """Return a function that runs a PTX body on an array under each schedule and returns the array as a list.

@@ -7,7 +7,6 @@ barrier once all threads that it waits for have reached it.  A state that was vi
 import struct
 from typing import NamedTuple
 
-# Bytes of global memory, and of each block's shared memory.
 GLOBAL, SHARED = 16, 16  # bytes of the grid's memory, and of each block's
 WIDTH = {"u8": 1, "u32": 4, "s32": 4, "f32": 4, "u64": 8, "f64": 8}
 PACKED = {"s32": "<i", "f32": "<f", "f64": "<d"}
@@ -26,7 +25,7 @@ class Operand(NamedTuple):
     """Where an access takes its value from: a constant, a register, or the thread's index."""
 
     kind: str  # constant, register, or thread: some bits of the thread's number
-    number: int
+    number: int  # the constant, the number of the register, or a mask for the thread's number
 
 
 class Access(NamedTuple):
@@ -49,7 +48,7 @@ class Access(NamedTuple):
 
 
 class Barrier(NamedTuple):
-    """A barrier; `waits`: the threads that must have reached it, none for one that only arrives."""
+    """A barrier; a thread that waits at it passes once all threads of the group have reached it."""
 
     number: int
     group: tuple  # the threads' indices
@@ -114,7 +113,7 @@ def apply_atomic(operation, type, old, operand, desired=0):
         "or": old | operand,
         "and": old & operand,
         "xor": old ^ operand,
-        "twice": 2 * old + operand,
+        "twice": 2 * old + operand,  # computed by a compare-and-swap loop alone
     }[operation]
     return result % (1 << 8 * WIDTH[type])
 

@@ -9,7 +9,7 @@ import numpy as np
 from virtual_device import kernel
 
 WARPS = 40
-# Distributions of random operands, see numbers().
+# Distributions of random operands, by which numbers() chooses exponents and fractions.
 KINDS = ("near", "wide", "small", "cancelling", "zeros", "tiny", "special")
 BITS = {"f16": (5, 10), "bf16": (8, 7), "tf32": (8, 10), "f32": (8, 23)}  # of exponent and fraction
 STORED = {"f16": 16, "bf16": 16, "tf32": 32, "f32": 32}  # bits
@@ -65,6 +65,7 @@ def numbers(seed, count, kind, type):
     elif kind == "zeros":
         exponent, fraction = exponent * (choice >> 8 & 1), fraction * (choice >> 8 & 1)
     elif kind == "tiny":  # products and sums where zeros, and what is cut off, count
+        # A biased exponent; products of two bf16 or tf32 numbers lie near the least f32 number.
         lowest = 1 if type == "f16" else 0 if type == "f32" else bias - 78
         exponent = (lowest + choice % (5 if type in ("f16", "f32") else 24)) * (choice >> 8 & 1)
         fraction = fraction * (choice >> 9 & 1)
@@ -117,9 +118,9 @@ def run_products(device, image, capability, a, b, c):
 
 def products(device, capability, shape, compiled=lambda text: text):
     """Return the bits of D [warp, 16, 8]."""
-    number = "f32" if shape.sum == "f32" else "b32"
+    sum_type = "f32" if shape.sum == "f32" else "b32"  # of registers: b32 holds two f16
     instruction = f"m16n8k{shape.depth}.row.col{shape.name.removeprefix(f'm16n8k{shape.depth}')}"
-    ptx = text(instruction, shape.registers, ["b32", "b32", number, number], f"sm_{capability}")
+    ptx = text(instruction, shape.registers, ["b32", "b32", sum_type, sum_type], f"sm_{capability}")
     return by_rows(run_products(device, compiled(ptx), capability, *operands(shape)), STORED[shape.sum])
 
 
@@ -131,14 +132,14 @@ def matrices(shape, a, b, c):
 
 
 def by_lines(words, stored, halves):
-    """Return the elements as [warp, line, k].
+    """Return the elements as [warp, line, k]; a line is a row of A or a column of B.
 
     Lane 4 * line + t holds the t-th word of a line; A has a register for each half of its rows.
     """
     warps, registers, _ = words.shape
     parts = words.reshape(warps, registers // halves, halves, 8, 4)  # [part, half, line, t]
     lines = np.ascontiguousarray(parts.transpose(0, 2, 3, 1, 4).reshape(warps, 8 * halves, -1))
-    if stored == 4:
+    if stored == 4:  # bits: two integers in a byte
         return np.stack([lines.view(np.uint8) & 15, lines.view(np.uint8) >> 4], -1).reshape(warps, 8 * halves, -1)
     return lines.view(f"<u{stored // 8}")
 

@@ -89,6 +89,7 @@ def container(text, compresses=True):
     """Return a text as nvcc's container: one element for the architecture of its `.target`."""
     code = compress(text) if compresses else text
     size = len(code) if compresses else 0
+    # kind (1: PTX), version, header size, payload size, compressed size, ..., architecture, ..., uncompressed size
     element = struct.pack("<HHIQIIIIQQQQ", 1, 0x101, 64, len(code), size, 0, 0, 90, 0, 0, 0, len(text))
     return struct.pack("<IHHQ", 0xBA55ED50, 1, 16, len(element) + len(code)) + element + code
 
@@ -134,7 +135,7 @@ def load_and_run(device, data):
     if result:
         return result
     address = device.allocate(1 << 16)
-    arguments = [address] * 48
+    arguments = [address] * 48  # more than a kernel is likely to have
     pointers = (ctypes.c_void_p * 48)(*[ctypes.addressof(argument) for argument in arguments])
     result = device.cuda.cuLaunchKernel(function, 2, 1, 1, 64, 1, 1, 0, None, pointers, None)
     device.cuda.cuModuleUnload(module)

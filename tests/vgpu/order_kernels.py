@@ -49,6 +49,7 @@ ATOMICS = {
     "u64": ("add", "or", "and", "xor", "max", "min", "exch", "cas"),
     "f64": ("add",),
 }
+# What compare-and-swap loops compute; twice: 2 * old + operand.
 UPDATES = {"u32": ("add", "max", "min", "or", "xor", "twice"), "u64": ("add", "max"), "s32": ("max",), "f32": ("add",)}
 BITWISE = ("or", "and", "xor", "exch", "cas")
 START = """ld.param.u64 %global, [p0]; ld.param.u64 %out, [p1]; mov.u64 %shared, sh;
@@ -96,9 +97,9 @@ class RandomKernel:
             type: rng.sample(ATOMICS[type], min(rng.choice([1, 2, 4]), len(ATOMICS[type]))) for type in ATOMICS
         }
         self.updates = {type: rng.sample(UPDATES[type], 1) for type in UPDATES}
-        self.uses_old = rng.choice([0.0, 0.0, 0.2, 0.7])
-        self.constants = rng.choice([1, 2, 4])
-        self.same_code = rng.random() < 0.4
+        self.uses_old = rng.choice([0.0, 0.0, 0.2, 0.7])  # probability that code may read what an atomic or loop found
+        self.constants = rng.choice([1, 2, 4])  # integer constants are below this number
+        self.same_code = rng.random() < 0.4  # whether all threads execute the same accesses
 
     def add_segment(self):
         """Add the accesses between two barriers."""

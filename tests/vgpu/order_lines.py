@@ -35,7 +35,8 @@ class RandomKernel:
     def __init__(self, seed):
         self.rng = rng = random.Random(seed)
         self.blocks, self.warps = rng.choice([1, 1, 2]), rng.choice([2, 3])
-        self.grid = self.blocks + rng.choice([0, IDLE_BLOCKS])  # a launch of many threads is not explored
+        # With idle blocks a launch has over 1024 threads, too many for the check to try the orders of accesses.
+        self.grid = self.blocks + rng.choice([0, IDLE_BLOCKS])
         self.lines = rng.sample(range(LINES), rng.choice([1, 2]))
         self.spaces = rng.choice([["global"], ["shared"], ["global", "shared"]])
         self.initial = rng.choice([0, 0, 1])
@@ -78,6 +79,7 @@ class RandomKernel:
 
     def text(self, order):
         """Return the PTX of the kernel for an order of words."""
+        # 96: words of a block, of up to 3 warps
         own_word = "mad.lo.u32 %y, %b, 96, %slot; mad.lo.u32 %y, %w, 32, %y; mad.wide.u32 %d, %y, 4, %out;"
         fill = "".join(
             f"mad.wide.u32 %d, %lane, 4, %shared; st.shared.u32 [%d+{128 * line}], {self.initial};\n"

@@ -15,6 +15,7 @@ from order_kernels import BLOCKS, RandomKernel, Runner, main
 WORD = 4  # bytes
 LEGACY, BLOCKING, OTHER = "legacy", ("blocking",), ("first", "second")  # streams; OTHER: non-blocking
 STREAMS = ((*OTHER,), (*OTHER,), (*OTHER, LEGACY), (LEGACY, *BLOCKING, *OTHER))
+# Calls that order operations.  record: an event on a stream; fork: another stream waits for it; await: the host waits.
 ORDERS = ("fork", "fork", "fork", "await stream", "await event", "await all", "record")
 KINDS = ("launch", "launch", "launch", "copy", "fill", "in", "out")
 NON_BLOCKING, MAX_OPERATIONS = 1, 3

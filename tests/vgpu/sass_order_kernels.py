@@ -11,6 +11,8 @@ import test_order
 from test_order import LOCAL, NEIGHBOR, OWN, OWN_SHARED, P0
 from virtual_device import SCRATCH
 
+# Imported parts.  P0: %l0 is the array's address; OWN: and %l1 that of the thread's word; OWN_SHARED: %l3 that of its
+# shared word; NEIGHBOR reads the shared word of thread %t ^ DISTANCE.  %i is the thread in the grid, %t in the block.
 TEXT = Path(__file__).with_name("kernels") / "order.ptx"
 HEAD = """.version 8.0
 .target sm_80
@@ -29,7 +31,7 @@ NOT_DECODED = {
     "a multiprocessor",
 }  # fmt: skip
 NOT_RECOGNIZED = {"a maximum of floats"}  # its loop of compare-and-swap is known in PTX alone
-LOCKSTEP = {"who is active"}  # all of a warp's lanes, in every schedule
+LOCKSTEP = {"who is active"}  # in machine code, its activemask gives all of a warp's lanes in every schedule
 # Lanes 0 to 15 store to shared memory, after a loop that makes ptxas branch; the others get what they stored.
 LOOP = """mov.u32 %r3, 0; NAME: st.volatile.global.u32 [%l1+512], %r3; add.u32 %r3, %r3, 1;
 setp.lt.u32 %p2, %r3, %t; @%p2 bra NAME;"""
@@ -60,7 +62,7 @@ LEADER = "setp.ne.u32 %p1, %t, 0; @%p1 exit; st.global.u32 [%l1], %r1;"
 UNSPECIFIED_BIT = f"""{OWN} setp.eq.u32 %p1, %t, 0; @%p1 st.volatile.shared.u32 [word], 0; bar.sync 0;
 shfl.sync.down.b32 %r2, %t, 8, 31, -1; and.b32 %r2, %r2, 1; xor.b32 %r2, %r2, FLIP; setp.eq.u32 %p2, %t, 32;
 @%p2 st.volatile.shared.u32 [word], %r2; @!%p1 exit; ld.volatile.shared.u32 %r3, [word]; st.global.u32 [%l1], %r3;"""
-# name: body, grid, block, the rule; beside the kernels of test_order.py
+# name: body, grid, block, the rule of the proof or None; beside the kernels of test_order.py
 INDEPENDENT = {
     "lanes that are together": (f"{OWN} {OWN_SHARED} {WRITE} {READ} st.global.u32 [%l1], %r2;", 2, 32, None),
     "lanes that have come together": (
@@ -121,7 +123,7 @@ INDEPENDENT = {
     "a vote of all": (f"{OWN} setp.lt.u32 %p1, %t, 5; vote.sync.ballot.b32 %r1, %p1, -1;"
                       "st.global.u32 [%l1], %r1;", 2, 32, None),
 }  # fmt: skip
-# name: body, grid, block, the reason
+# name: body, grid, block, the reason why it is not proved
 DEPENDENT = {
     "lanes that have parted": (
         f"{PARTED} {LOOP.replace('NAME', 'A')} {READ} bra END; LOW: {LOOP.replace('NAME', 'B')} {WRITE}"
@@ -252,7 +254,7 @@ def select_supported(kernels):
 
 ALL_INDEPENDENT = {**select_supported(test_order.INDEPENDENT), **INDEPENDENT}
 ALL_DEPENDENT = {**DEPENDENT, **select_supported(test_order.DEPENDENT)}
-CHECKED = {**ALL_INDEPENDENT, **ALL_DEPENDENT}  # the fault comes last: it ends the context
+CHECKED = {**ALL_INDEPENDENT, **ALL_DEPENDENT}  # "a fault" of test_order.py comes last: it ends the context
 
 
 def entry(name):

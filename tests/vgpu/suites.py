@@ -70,7 +70,8 @@ class Worker:
 
 def to_result(how: str, why: str, refused: Sequence[str], launches: int) -> Result:
     """Return the result of a test; a failed test that called a vendor library has the call as its reason."""
-    calls = [call for call in refused if ": " not in call]  # a kernel is followed by a reason
+    # Other entries, such as refused kernels, have a reason after ": ".
+    calls = [call for call in refused if ": " not in call]
     if how == "failed" and calls:
         return Result("closed", ", ".join(calls), launches)
     return Result(how, why, launches)
@@ -93,7 +94,10 @@ def write(results: Results, path: Path) -> None:
 
 
 def report(results: Results, others: Mapping[str, Sequence[str]]) -> int:
-    """Print the results; return 1 if a test fails that is not in `others` (tests by reason), or one of them passes."""
+    """Print the results; return 1 if a test fails that is not in `others`, or one of them passes.
+
+    `others` are the known failures: {reason: tests}.
+    """
     reasons = {test: reason for reason, tests in others.items() for test in tests}
     failing = {test: result for test, result in results.items() if result.fails}
     for test, result in failing.items():

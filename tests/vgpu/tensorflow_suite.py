@@ -1,6 +1,7 @@
 """TensorFlow's own kernel tests on GPU:0 of the virtual GPU: python tests/vgpu/tensorflow_suite.py --source DIR tf2.0
 
-DIR is the source tree of that release, as wheels leave the tests out:
+tf2.0 is an environment of matrix/: a release with pinned software.  DIR is the release's source tree, as wheels leave
+the tests out:
 
     git clone --depth 1 --branch v2.0.0 https://github.com/tensorflow/tensorflow DIR
 
@@ -58,6 +59,7 @@ def main() -> int:
     project = find_project()
     environment = load_matrix(project.matrix).environments[chosen.environment]
     python = str(VenvEngine(project).interpreter(chosen.environment, environment, "gpu", without_vendor_libraries=True))
+    # The schedule is the order in which the virtual GPU runs blocks and warps.
     env = {**vgpu.environ(vgpu.library_folder(project), chosen.schedule), "TF_CPP_MIN_LOG_LEVEL": "3"}
     env["TF_FORCE_GPU_ALLOW_GROWTH"] = "true"
     subprocess.run([python, "-c", AVAILABLE], env=env, check=True, stderr=subprocess.DEVNULL)

@@ -81,7 +81,7 @@ def attribute(arrays, number):
     return value.value
 
 
-# The attributes of the largest width, height, and depth or number of layers.
+# (flags, dimensions): the CUdevice_attributes of the largest width, height, and depth or number of layers.
 LARGEST = {
     (0, 1): (21,), (0, 2): (22, 23), (0, 3): (24, 25, 26), (SURFACE, 1): (55,), (SURFACE, 2): (56, 57),
     (SURFACE, 3): (58, 59, 60), (GATHER, 2): (45, 46), (LAYERED, 3): (27, 28, 29), (LAYERED | SURFACE, 3): (63, 64, 65),
@@ -95,7 +95,7 @@ def test_the_largest_arrays_are_those_of_the_attributes(arrays, flags, dimension
         assert largest >= 2048
         extents = [1] * dimensions + [0] * (3 - dimensions)
         for extents[axis], status in ((largest, 0), (largest + 1, INVALID_VALUE)):
-            is_alternate = (flags, dimensions, axis) == (0, 3, 2)  # more slices of narrower rows
+            is_alternate = (flags, dimensions, axis) == (0, 3, 2)  # attribute 49 permits more slices of narrower rows
             status = 0 if is_alternate and extents[axis] <= attribute(arrays, 49) else status
             array = arrays.create(ArrayDescriptor(tuple(extents), 1, 1, flags), status)
             assert status or arrays.cuda.cuArrayDestroy(array) == 0
@@ -159,6 +159,8 @@ class Parameters(ctypes.Structure):
 
 
 class PitchedRows(ctypes.Structure):
+    """The member pitch2D of the union in cudaResourceDesc."""
+
     _fields_ = (("at", ctypes.c_uint64), ("channels", Channels), ("size", size * 3))
 
 
@@ -338,6 +340,7 @@ def test_integer_textures_refuse_linear_filtering(device):
     )
 
 
+# Byte offsets in cudaDeviceProp: of multiProcessorCount, and from there to maxTexture1D, the first of the sizes.
 @pytest.mark.parametrize(("version", "multiprocessors", "behind"), [("12", 388, 20), ("13", 384, 12)])
 def test_device_properties_have_the_sizes_of_textures(device, version, multiprocessors, behind):
     runtime = ctypes.CDLL(str(Path(device.library).with_name(f"libcudart.so.{version}")))

@@ -124,8 +124,10 @@ def test_float_additions(device, type, space):
         )
 
 
+# %l0: the address of one of four counters in p0; %l1: that of the thread's word in p1.
 COUNTER_KERNEL = """ld.param.u64 %l0, [p0]; ld.param.u64 %l1, [p1]; mul.wide.u32 %l2, %i, 4; add.u64 %l1, %l1, %l2;
 and.b32 %r1, %i, 3; mul.wide.u32 %l3, %r1, 4; add.u64 %l0, %l0, %l3;"""
+# Orders in which the virtual GPU runs threads, with seeds; adversary preempts a warp before each visible operation.
 SCHEDULES = ["serial", "reverse", "random:1", "adversary:1", "atomics:1"]
 
 

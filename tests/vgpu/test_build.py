@@ -25,6 +25,7 @@ def test_two_concurrent_builds_compile_each_source_once(tmp_path):
     compiler.write_text(COMPILER.format(python=sys.executable, log=str(log)))
     compiler.chmod(0o755)
     command = [sys.executable, Path(builder.__file__), folder]
+    # SHIMS: libraries under the names of NVIDIA's, which load libvgpu.so.  VGPU_COMPILER=zig would replace CXX.
     environ = {**os.environ, "CXX": str(compiler), "VGPU_COMPILER": ""}
     builds = [subprocess.Popen(command, env=environ, stdout=subprocess.PIPE, text=True) for _ in range(2)]
     first, second = (Path(build.communicate(timeout=120)[0].strip()) for build in builds)
@@ -36,6 +37,7 @@ def test_two_concurrent_builds_compile_each_source_once(tmp_path):
 
 def test_only_leftovers_of_killed_builds_are_removed(tmp_path):
     objects = tmp_path / "objects"
+    # A build writes to names that hold its process id (77), and renames what is complete.
     unfinished = [tmp_path / "0123.77.part", objects / "float-0123.77"]
     finished = [tmp_path / "0123", objects / "float-0123.o"]
     for folder in (objects, unfinished[0], finished[0]):

@@ -7,10 +7,11 @@ import numpy as np
 import pytest
 from virtual_device import kernel
 
-GLOBAL, THREAD_LOCAL, RELAXED = 0, 1, 2
-NONE, ACTIVE, INVALIDATED = 0, 1, 2
-NON_BLOCKING, EXTERNAL = 1, 1
+GLOBAL, THREAD_LOCAL, RELAXED = 0, 1, 2  # CUstreamCaptureMode
+NONE, ACTIVE, INVALIDATED = 0, 1, 2  # CUstreamCaptureStatus
+NON_BLOCKING, EXTERNAL = 1, 1  # flags of a stream, and of a record of or wait for an event
 INVALID_VALUE, ILLEGAL_STATE = 1, 401
+# CUDA_ERROR_STREAM_CAPTURE_*, CUDA_ERROR_CAPTURED_EVENT (EVENT)
 UNSUPPORTED, INVALID, MERGE, UNMATCHED, UNJOINED, ISOLATION, IMPLICIT, EVENT, WRONG_THREAD = range(900, 909)
 FOUR = ctypes.c_size_t(4)
 HOST_FUNCTION = ctypes.CFUNCTYPE(None, ctypes.c_void_p)

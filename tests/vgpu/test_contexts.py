@@ -5,13 +5,14 @@ import textwrap
 
 import numpy as np
 import pytest
-from bare_program import run_program  # the code finds cuda, text, load(), allocate(), free(), launch(), words()
-from test_machine_code import ELF, container
+from bare_program import run_program  # code has cuda, text, load(), allocate(), free(), launch(), given(), words()
+from test_machine_code import ELF, container  # of (kind: 1 PTX, 2 machine code; compute capability; code)
 from virtual_device import HEAD, kernel
 
 INVALID_VALUE, INVALID_DEVICE, INVALID_IMAGE, INVALID_PTX = 1, 101, 200, 218
 INVALID_HANDLE, ILLEGAL_ADDRESS, LAUNCH_FAILED, NOT_PERMITTED = 400, 700, 719, 800
 STORE = kernel("ld.param.u64 %l0, [p0]; st.global.u32 [%l0], 7;", ["p0"])
+# `kept` lies in a context that stays; the objects from `gone` to `managed` are in one that is destroyed in a `way`.
 SETUP = """
 def free_bytes():
     free, total = ctypes.c_size_t(), ctypes.c_size_t()

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from bare_program import run_program  # the code finds cuda, text, load(), allocate(), free(), launch(), words()
+from bare_program import run_program  # code has cuda, text, load(), allocate(), free(), launch(), given(), words()
 from virtual_device import HEAD
 
 # Each thread writes its word; behind a grid barrier, it reads the word of the thread opposite to it.

@@ -9,6 +9,7 @@ from vendor_library import BLAS, tolerance
 
 COMPUTE = {"float16": 68, "float32": 68, "float64": 70, "complex64": 68, "complex128": 70}  # cublasComputeType_t
 SCALE = {"float16": 0, "float32": 0, "float64": 1, "complex64": 4, "complex128": 5}  # cudaDataType_t
+# cublasLtMatmulDescAttributes_t, cublasLtMatrixLayoutAttribute_t, cublasLtEpilogue_t, cublasStatus_t
 POINTER_MODE, TRANSPOSE_A, TRANSPOSE_B, EPILOGUE, BIAS, BIAS_STRIDE, A_SCALE, BIAS_TYPE = 2, 3, 4, 7, 8, 10, 17, 26
 ORDER, BATCH_COUNT, BATCH_STRIDE = 1, 5, 6
 DEFAULT, RELU, WITH_BIAS, GELU, GELU_AUX = 1, 2, 4, 32, 160

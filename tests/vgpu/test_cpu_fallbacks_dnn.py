@@ -1,4 +1,7 @@
-"""CPU fallbacks of cuDNN against NumPy in double precision, in both layouts; gradients against differences."""
+"""CPU fallbacks of cuDNN against NumPy in double precision, in both layouts; gradients against differences.
+
+`last` is the layout with channels last; `nd=False` uses the setter without Nd in its name.
+"""
 
 import ctypes
 import itertools
@@ -10,7 +13,7 @@ from vendor_library import DNN, ints
 
 
 class Convolution:
-    """A reference convolution: a sum over the positions of its window."""
+    """A reference convolution: a sum over the positions of its window; `flipped`: not a cross-correlation."""
 
     def __init__(self, rank=2, pads=1, strides=1, dilations=1, groups=1, window=3, flipped=False, size=9):
         self.pads, self.strides, self.dilations = [pads] * rank, [strides, *[1] * (rank - 1)], [dilations] * rank
@@ -20,7 +23,7 @@ class Convolution:
         self.window = [window] * rank
         space = [(size + 2 * pads - (window - 1) * dilations - 1) // stride + 1 for stride in self.strides]
         self.y_shape = (2, 3 * groups, *space)
-        self.terms = 4 * window**rank
+        self.terms = 4 * window**rank  # products in an element of y
 
     def parts(self, x):
         """Yield (position in the filter, the input under that position, padded with zeros).

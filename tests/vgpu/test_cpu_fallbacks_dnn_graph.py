@@ -22,11 +22,14 @@ ELEMENTS = {
 BAD_PARAMETER, NOT_INITIALIZED, NOT_SUPPORTED = 3, 1, 9
 # Names of the attributes of each operation: alpha, beta, the convolution, w, x, y (cudnnBackendAttributeName_t).
 NAMES = {FORWARD: range(700, 706), DATA: (706, 707, 708, 709, 710, 711), FILTER: (712, 713, 714, 715, 716, 717)}
-X, W, Y = 1, 2, 3
+X, W, Y = 1, 2, 3  # unique identifiers of tensors
 
 
 class Graph:
-    """Descriptors of the backend interface, which are destroyed by `destroy`."""
+    """Descriptors of the backend interface, which are destroyed by `destroy`.
+
+    Their attributes are set by the numbers of cudnnBackendAttributeName_t.
+    """
 
     def __init__(self, library):
         self.library, self.handles = library, []
@@ -292,6 +295,7 @@ def test_an_operand_with_zero_scale_is_not_read(library, graph):
 @pytest.mark.parametrize(
     ("clips", "expected"),
     [
+        # attributes of a pointwise descriptor: 3 the lower clip, 4 the upper clip, 5 the slope below the lower clip
         ({3: -0.5}, lambda x: np.maximum(x, -0.5)), ({4: 0.5}, lambda x: np.clip(x, 0, 0.5)),
         ({5: 0.25}, lambda x: np.where(x < 0, 0.25 * x, x)),
     ],

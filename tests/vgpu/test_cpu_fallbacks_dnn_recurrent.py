@@ -29,7 +29,7 @@ def sigmoid(x):
 
 
 class Network:
-    """A network with its descriptors, weights in the device's memory, and its definition in NumPy."""
+    """A network with its descriptors, weights in device memory, and definition in NumPy; `two`: it is bidirectional."""
 
     def __init__(self, library, cell, layers=1, two=False, bias=BOTH_BIASES, layout=SEQUENCE_MAJOR, **others):
         self.library, self.cell, self.layers, self.directions = library, CELLS[cell], layers, 1 + two
@@ -89,7 +89,7 @@ class Network:
         """Matrix and bias of a gate, as views of an array of all weights; None for no bias."""
         matrix, bias = ctypes.c_void_p(), ctypes.c_void_p()
         matrix_desc, bias_desc = self.create("Tensor"), self.create("Tensor")
-        base = 1 << 20
+        base = 1 << 20  # stands for the address of the weights, which the call does not read
         self.library.call(
             "cudnnGetRNNWeightParams",
             None,
@@ -191,6 +191,7 @@ class Run:
         self.y = network.put_sequences(np.full((STEPS, BATCH, network.y_size), np.nan, dtype))
         self.hy, self.cy = (self.library.put(np.full(states, np.nan, dtype)) for _ in range(2))
         self.reserve = self.library.put(np.zeros(max(self.reserve_bytes, 1), np.uint8))
+        # Size and address of the weights, of the workspace and of the reserve space.
         self.spaces = SIZE(self.weight_bytes), self.at_weights, SIZE(0), None, SIZE(self.reserve_bytes), self.reserve
 
     def forward(self, training=1, **changes):

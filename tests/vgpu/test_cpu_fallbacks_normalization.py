@@ -13,7 +13,10 @@ from vendor_library import tolerance
 @pytest.mark.parametrize("mode", [0, 1, 2])
 @pytest.mark.parametrize("ops", [None, 0, 1, 2])
 def test_batch_normalization(library, dtype, last, mode, ops):
-    """The result in training, its gradient (against differences) and the running means are those of NumPy."""
+    """The result in training, its gradient (against differences) and the running means are those of NumPy.
+
+    last: channels last; mode: cudnnBatchNormMode_t; ops: cudnnBatchNormOps_t, or None for the calls without Ex.
+    """
     tensors, shape = Tensors(library, dtype, last), (4, 3, 2, 5)
     axes, parameter_shape = ((0,), (1, 3, 2, 5)) if mode == 0 else ((0, 2, 3), (1, 3, 1, 1))
     x, z, dy = (numbers(shape, dtype, k) for k in range(3))

@@ -1,4 +1,7 @@
-"""Random PTX programs on the virtual GPU against exact arithmetic; tests/vgpu/fuzz.py runs more of them."""
+"""Random PTX programs on the virtual GPU against exact arithmetic; tests/vgpu/fuzz.py runs more of them.
+
+A form is an instruction with its modifiers and types, and its reference function; forms come in families.
+"""
 
 import re
 from dataclasses import replace
@@ -11,7 +14,7 @@ from fuzzing.programs import draw_program
 
 ANSWERS = Path(ptxas_oracle.__file__).with_name("answers.txt")  # of ptxas 13.0: + accepted, - refused
 REQUIREMENTS = ANSWERS.with_name("requirements.txt")  # likewise: version, architecture, statement
-PROGRAMS = 400  # before a release, fuzz.py runs 100,000
+PROGRAMS = 400  # in a test, drawn by draw_program(seed, number, families); before a release, fuzz.py runs 100,000
 
 
 def test_random_programs_agree_with_exact_arithmetic(device):

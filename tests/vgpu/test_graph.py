@@ -15,6 +15,8 @@ ADD = kernel(
 
 
 class KernelParameters(ctypes.Structure):
+    """The structure CUDA_KERNEL_NODE_PARAMS."""
+
     _fields_ = [("function", ctypes.c_void_p), ("sizes", ctypes.c_uint * 7), ("arguments", ctypes.c_void_p)]
     _fields_ += [("extra", ctypes.c_void_p), ("kernel", ctypes.c_void_p), ("context", ctypes.c_void_p)]
 
@@ -44,7 +46,7 @@ class Graph:
         return parameters
 
     def filling(self, value):
-        """Return the parameters of a fill of all words."""
+        """Return the parameters of a fill of all words: CUDA_MEMSET_NODE_PARAMS."""
         return (ctypes.c_uint64 * 5)(self.words.value, 0, value | 4 << 32, COUNT, 1)
 
     def launch(self):
@@ -105,6 +107,7 @@ def test_a_child_graph_runs_as_a_node(device, graph):
 
 def test_a_copy_node(graph):
     source = np.full(COUNT, 77, np.uint32)
+    # The fields of CUDA_MEMCPY3D: the source in host memory, then the destination in device memory.
     side = [
         0,
         0,

@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from exact import Real, joined_signs, result, smaller
+from exact import Real, joined_signs, result, smaller  # smaller, joined_signs: maxima if `greater`
 from operands import assert_same, operand_tuples
 
 ARITY = {"add": 2, "sub": 2, "mul": 2, "fma": 3}

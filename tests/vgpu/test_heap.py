@@ -17,7 +17,7 @@ OWN = "ld.param.u64 %l0, [p0]; mul.wide.u32 %l1, %i, 8; add.u64 %l0, %l0, %l1;" 
 ALLOCATE_ALL = f"{OWN} ld.global.u64 %l2, [%l0]; {ALLOCATE} st.global.u64 [%l0], %l3;"
 USE = "setp.eq.u64 %p0, %l3, 0; @!%p0 st.u32 [%l3], %i; bar.sync 0; @!%p0 ld.u32 %r1, [%l3];"
 FREE_ALL = f"{OWN} ld.global.u64 %l3, [%l0]; {FREE}"
-HEAP = 8 << 20
+HEAP = 8 << 20  # bytes: the default of cudaLimitMallocHeapSize
 
 
 def allocate(device, sizes, **options):
@@ -43,10 +43,10 @@ def test_allocations_are_aligned_and_do_not_overlap(device):
     second_addresses = allocate(device, sizes)
     assert not set(second_addresses) & set(addresses), "what was given back is not there again at once"
     free(device, second_addresses)
-    for _ in range(20):  # but it is at last: more than there is, all together
-        half = allocate(device, np.full(1, HEAP - 1024, np.uint64))
-        assert half[0] != 0
-        free(device, half)
+    for _ in range(20):  # freed memory is reused in the end: 20 times nearly the whole heap
+        nearly_all = allocate(device, np.full(1, HEAP - 1024, np.uint64))
+        assert nearly_all[0] != 0
+        free(device, nearly_all)
 
 
 def test_malloc_returns_null_if_the_heap_is_full(device):
@@ -54,7 +54,7 @@ def test_malloc_returns_null_if_the_heap_is_full(device):
     addresses = allocate(device, half)
     assert np.count_nonzero(addresses) == 2
     assert allocate(device, np.array([1], np.uint64))[0] == 0
-    free(device, addresses)  # of no address, nothing
+    free(device, addresses)  # the null pointers among them have no effect
     full_block = allocate(device, np.array([HEAP], np.uint64))
     assert full_block[0] != 0, "neighbours that were given back are one piece"
     free(device, full_block)

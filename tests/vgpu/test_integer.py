@@ -15,7 +15,10 @@ def values(type, *columns):
 
 
 def check(device, text, type, reference, arity=2, out=None, columns=None):
-    """Assert the results of an instruction for all operands."""
+    """Assert the results of an instruction for all operands, which evaluate() gives it as %x, %y, ...; %d: the result.
+
+    out: the type of the result, if it is not that of the operands; columns: the operands, if not operand_tuples().
+    """
     columns = columns or operand_tuples(type, arity)
     bits = 8 * size(out or type)
     expected = [wrap(reference(*row), bits) for row in zip(*values(type, *columns), strict=True)]

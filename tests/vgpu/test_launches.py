@@ -7,7 +7,7 @@ import pytest
 from bare_program import run_program  # the code finds cuda, text, load(), allocate(), free(), launch(), words()
 from virtual_device import HEAD, kernel
 
-INVALID_VALUE, INVALID_CONFIGURATION, NO_BINARY, TOO_LARGE = 1, 9, 209, 720
+INVALID_VALUE, NO_BINARY, TOO_LARGE = 1, 209, 720
 ADD = kernel("ld.param.u64 %l0, [p0]; red.global.add.u32 [%l0], 1;", ["p0"])
 LIMITED = {
     "maxntid": ".maxntid 64, 1, 1",
@@ -175,6 +175,7 @@ def test_the_default_capability_is_that_of_the_first_ptx(device):
     assert run_with_capability(device, code) == [0, 8, NO_BINARY, 8]
 
 
+# opt_in, whole: KiB of shared memory of a block and of a multiprocessor; threads, blocks: of a multiprocessor.
 @pytest.mark.parametrize(
     ("capability", "opt_in", "whole", "threads", "blocks"),
     [(70, 96, 96, 2048, 32), (75, 64, 64, 1024, 16), (80, 163, 164, 2048, 32), (86, 99, 100, 1536, 16),

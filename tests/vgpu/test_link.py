@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from virtual_device import HEAD, LOAD, SCRATCH, STORE, kernel  # kernel: %i is the thread in the grid, %t in the block
 
+# Orders of execution, as VGPU_SCHEDULE names them.
 SCHEDULES = ["serial", "reverse", "random:5", "adversary:2"]
 ASSERT, FILE_NOT_FOUND, INVALID_IMAGE, NO_BINARY = 710, 301, 200, 209
 PTX_KIND = 1
@@ -124,7 +125,10 @@ TARGETS = "prototype: .calltargets one, two;"
 
 @pytest.mark.parametrize(("declared", "table"), [(PROTOTYPE, True), (TARGETS, False)])
 def test_calls_through_pointers(launch, declared, table):
-    """Lanes of a warp call different functions, whose addresses are in registers or in a table."""
+    """Lanes of a warp call different functions, whose addresses are in registers or in a table.
+
+    The fixture `launch` runs the body under each schedule.
+    """
     head = function("one", "add.u32 %a, %a, 1000;") + function("two", "mul.lo.u32 %a, %a, 3;")
     head += ".global .align 8 .u64 table[2] = {one, two};\n"
     take = "mov.u64 %l2, one; mov.u64 %l3, two; selp.b64 %l4, %l3, %l2, %p0;"

@@ -14,7 +14,7 @@ TEXT = kernel("ld.param.u64 %l0, [p0]; st.global.u32 [%l0], 7;", ["p0"])
 
 
 def container(*elements):
-    """Return a fatbin of elements (kind, architecture, code)."""
+    """Return a fatbin of elements (kind, architecture, code); kind 1 is PTX, 2 a cubin; 70 is sm_70."""
     body = b""
     for kind, arch, code in elements:
         header = np.zeros(16, "<u4")
@@ -84,6 +84,7 @@ def zstd_frame(content):
 
 def zstd_container(kind, content, unpacked):
     """Return a fatbin with one element that zstd compressed."""
+    # The size of the header is 80, that of the packed code follows twice, 70 is sm_70, and 0x8011 are flags.
     element = struct.pack(
         "<HHIQIIIIQQQQ", kind, 0x101, 80, len(content), len(content), 64, 0, 70, 0x8011, 0, 0, unpacked
     )

@@ -32,7 +32,7 @@ def test_mutations_end_in_an_error_or_run(device):
     assert "ran" in process.stdout
 
 
-NO_BINARY, OUT_OF_RESOURCES, LAUNCH_FAILED, INVALID_VALUE = 209, 701, 719, 1
+NO_BINARY, OUT_OF_RESOURCES, INVALID_VALUE = 209, 701, 1
 BODIES = {
     "operands that are missing": "bar.sync;",
     "no mask": "bar.warp.sync;",

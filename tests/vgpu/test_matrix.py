@@ -29,7 +29,7 @@ def fragments(lines, type):
 
 
 def accumulators(c, halves):
-    """Return C as [register, lane]: a lane holds two neighboring columns, in two registers or in one."""
+    """Return C as [register, lane]: a lane holds two neighboring columns, in two registers or, as halves, in one."""
     if halves:
         return c.astype(np.float16).view(np.uint32).reshape(2, 32)
     return c.view(np.uint32).reshape(2, 32, 2).transpose(0, 2, 1).reshape(4, 32)
@@ -43,7 +43,10 @@ def matrix_of(registers, halves):
 
 
 def multiplied(device, a, b, c, types, word=""):
-    """Return D of A, B and C, computed by one warp; types: those of D, A and B, and the depth k."""
+    """Return D of A, B and C, computed by one warp.
+
+    types: those of D, A and B, and the depth k; word: one more modifier of the instruction.
+    """
     into, first, second, depth = types
     operands = [fragments(a, first), fragments(b.T, second), accumulators(c, into == "f16")]
     register = "f32" if into == "f32" else "b32"

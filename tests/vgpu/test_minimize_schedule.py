@@ -17,6 +17,7 @@ SUM = kernel(
     atom.global.add.f32 %r2, [%l0], %r1;""",
     ["p0", "p1"],
 )
+# The line of the atomic in the PTX.
 LINE = 1 + SUM[: SUM.index("atom.global")].count("\n")
 COUNTER = kernel(
     """ld.param.u64 %l0, [p0]; ld.volatile.global.u32 %r1, [%l0]; add.u32 %r1, %r1, 1;
@@ -49,6 +50,7 @@ def test_one_of_several_causes_remains():
 
 
 def test_choices_are_written_as_a_schedule():
+    """A choice is (launch, number within the launch); behind the @, each range is LAUNCH:FROM-TO."""
     assert (
         minimize_schedule.restrict_schedule("random:7", [(2, 5), (0, 9), (2, 6), (2, 8)])
         == "random:7@0:9-9,2:5-6,2:8-8"

@@ -14,7 +14,10 @@ ROUNDINGS = ("rn", "rz", "rm", "rp")
 
 
 def near_ties(bits, fraction, seed, count=700):
-    """Return numbers of all lengths whose dropped bits are a tie, or one or two more or less."""
+    """Return numbers of all lengths whose dropped bits are a tie, or one or two more or less.
+
+    fraction: the number of fraction bits of the format that drops the others.
+    """
     rng = np.random.default_rng(seed)
     numbers = []
     for _ in range(count):
@@ -48,6 +51,7 @@ def test_integers_near_ties(device, into, source):
 def test_floats_near_ties(device, into, source):
     if into == source:
         pytest.skip("nothing is dropped")
+    # min_exponent: that of a quarter of the least subnormal number of the result.
     real, min_exponent = Real(source), {"f16": -26, "bf16": -135, "f32": -151}[into]
     rng = np.random.default_rng(5)
     integers = near_ties(32 if source == "f32" else 64, FORMATS[into][1], seed=7).tolist()

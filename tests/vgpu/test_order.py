@@ -47,8 +47,8 @@ REPLACED = """st.volatile.global.u32 [%l0+512], %t; USE bar.sync 0; setp.ne.u32 
 st.global.u32 [%l0+512], 7;"""
 
 
-# Warp 0 stores to a line of zeros, of which every second word stays zero; warp 1 reads words of it.  The launch has
-# many threads.
+# A line is the 32 consecutive words that a warp accesses.  Warp 0 stores to a line of zeros, of which every second word
+# stays zero; warp 1 reads words of it.  The launch has too many threads for the rule "exploration".
 PARTLY_SILENT = f"""setp.ge.u32 %p1, %i, 64; @%p1 exit; {OWN} START mov.b64 %l5, BASE; mul.wide.u32 %l3, %t, 4;
 add.u64 %l5, %l5, %l3; setp.lt.u32 %p1, %t, 32; @%p1 bra FIRST;
 mov.b64 %l5, BASE; and.b32 %r1, %t, 30; or.b32 %r1, %r1, WORD; mul.wide.u32 %l3, %r1, 4; add.u64 %l5, %l5, %l3;
@@ -69,7 +69,7 @@ def exchange(meet, distance):
     return EXCHANGE.replace("MEET", meet).replace("DISTANCE", str(distance))
 
 
-# name: body, grid, block, the rule that the proof needs or None
+# name: body, grid, block, the rule of the check that the proof needs or None
 INDEPENDENT = {
     "own words": (f"{OWN} st.global.u32 [%l1], %i;", 2, 64, None),
     "own words, by pairs": (f"{P0} mul.wide.u32 %l1, %i, 8; add.u64 %l1, %l0, %l1;"

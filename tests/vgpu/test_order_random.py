@@ -53,6 +53,7 @@ def test_only_independent_kernels_are_proved(module, seed, count, min_proved):
 
 @pytest.mark.parametrize(("seed", "count"), [(7, 1000), (this_week(), 5000)])
 def test_lines_have_the_verdicts_of_their_words(seed, count):
+    """A warp's access to 32 consecutive words, a line, is checked as a whole; order_lines.py compares both ways."""
     tally = tally_of(order_lines, count, seed)
     assert tally["kernels"] == count
     assert count // 4 < tally["proved"] < 3 * count // 4
@@ -65,6 +66,7 @@ def test_results_are_those_of_some_interleaving():
     assert "proved, independent" not in tally
 
 
+# Accesses to the first word of global memory: ADD adds 1, LOAD reads it to register 0, STORE writes that register.
 ADD = Access("add", "u32", "global", 0, False, Operand("constant", 1), 0, "", None, None)
 LOAD = ADD._replace(what="ld", target=0)
 STORE = ADD._replace(what="st", operand=Operand("register", 0))
@@ -77,7 +79,7 @@ def results(*code, initial=bytes(16)):
 
 
 def test_all_interleavings_are_visited():
-    meet = Barrier(0, (0, 1), True)
+    meet = Barrier(0, (0, 1), True)  # of threads 0 and 1; without `waits`, a thread only arrives
     assert results([ADD], [ADD]) == {2}
     assert results([ADD], [LOAD, STORE]) == {0, 1}
     assert results([ADD, meet], [meet, LOAD, STORE]) == {1}

@@ -69,6 +69,7 @@ class Program:
         assert self.cuda.cuGraphCreate(ctypes.byref(graph), 0) == 0
         for indices in dependencies:
             predecessors = (ctypes.c_void_p * len(indices))(*[nodes[index].value for index in indices])
+            # CUDA_MEMSET_NODE_PARAMS: address, pitch, value and element size, width, height.
             fill = (ctypes.c_uint64 * 5)(self.word.value, 0, len(nodes) | 4 << 32, 1, 1)
             nodes.append(ctypes.c_void_p())
             node_arguments = [ctypes.byref(nodes[-1]), graph, predecessors, ctypes.c_size_t(len(indices)), fill, None]

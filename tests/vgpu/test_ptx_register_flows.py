@@ -1,7 +1,7 @@
 """VGPU_CHECK=order follows unspecified values through PTX's registers, whatever their width.
 
 In a block of 8 threads, EIGHT leaves a sum in %r1 that is unspecified in all lanes but 0. Memory that nothing wrote is
-unspecified, too.
+unspecified, too. OWN, with which EIGHT begins, sets %l0 to the array's address and %l1 to that of the thread's word.
 """
 
 import pytest

@@ -24,7 +24,10 @@ CASES = {
 
 
 def report(device, tmp_path, monkeypatch, text, schedule="random:1", grid=2, block=64):
-    """Run a kernel, and return the report's line on its launch."""
+    """Run a kernel, and return the report's line on its launch.
+
+    `order_dependent` has a finding for each line of PTX; its `most` are the addresses with the most atomics.
+    """
     path = tmp_path / "report"
     monkeypatch.setenv("VGPU_REPORT", str(path))
     code, _, stderr = device.run_in_child(text, [np.zeros(64, np.uint32)], schedule, grid=grid, block=block)

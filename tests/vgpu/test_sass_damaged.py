@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from containers import KERNELS, Launch, run_image
+from containers import KERNELS, Launch, run_image  # run_image: (CUDA's result, arrays) of each launch, and stderr
 from virtual_device import build
 
 MUTANTS = int(os.environ.get("VGPU_MUTANTS", "300"))

@@ -1,6 +1,7 @@
 """VGPU_CHECK=order on machine code, and on the PTX of which it was made.
 
-Kernels that its rules accept, and kernels just outside (sass_order_kernels.py).
+Kernels that its rules accept, and kernels just outside (sass_order_kernels.py): each is (body, grid, block, the rule or
+the reason). entry() gives a kernel's name in the code; TEXT is the file of the PTX that text() gives.
 """
 
 import json
@@ -63,7 +64,7 @@ def test_order_dependent_kernels_are_not_proved(verdict_by_kernel, name):
 
 
 def test_a_reason_names_the_instruction(verdict_by_kernel):
-    """Both lines are those of the same reduction."""
+    """Both lines, offsets in machine code, are those of the same reduction."""
     ((first, second),) = (reason["lines"] for reason in verdict_by_kernel["a sum that rounds"]["reasons"])
     assert first == second
     assert first % 16 == 0 and first > 0

@@ -7,6 +7,8 @@ import numpy as np
 import pytest
 from virtual_device import kernel  # kernel: a PTX kernel; %i is the thread in the grid, %t in the block
 
+# KIND:SEED (pct:SEED,DEPTH); behind it, @LAUNCH:CHOICE keeps that choice alone, and all others are those of `serial`.
+# Under atomics:SEED, a choice defers an atomic until another one at its address has executed.
 SCHEDULES = ["serial", "reverse", "random:0", "random:1", "random:18446744073709551", "adversary:0", "adversary:1"]
 SCHEDULES += ["exchange", "lanes", "atomics:0", "atomics:1", "pct:0,1", "pct:1,3"]
 ORDER = kernel(

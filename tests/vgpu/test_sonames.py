@@ -110,9 +110,11 @@ def test_cudnn_of_each_name_has_its_statuses(folder, name, statuses):
     assert subprocess.run(command, check=True, capture_output=True, text=True).stdout.split() == statuses
 
 
+# size: of cudaDeviceProp; threads: the offset of maxThreadsPerMultiProcessor.  360 is that of major, and 640 of
+# sharedMemPerMultiprocessor.
 @pytest.mark.parametrize(("name", "size", "threads"), [("10.0", 712, 620), ("11.0", 728, 624), ("12", 728, 624)])
 def test_properties_fit_their_structure(folder, name, size, threads):
-    """What lies behind the structure of the caller's CUDA is not touched.  In a process that brought no PTX before."""
+    """What lies behind the structure of the caller's CUDA is not touched.  Without PTX, the capability is 7.0."""
     program = f"""import ctypes, sys
 room = ctypes.create_string_buffer(b"\\xaa" * 2048, 2048)
 assert ctypes.CDLL({str(folder / f"libcudart.so.{name}")!r}).cudaGetDeviceProperties(room, 0) == 0

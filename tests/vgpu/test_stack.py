@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 from virtual_device import LOAD, STORE, kernel
 
-LAUNCH_FAILED = 719
 RESERVE = ".reg .b64 %a<6>; .reg .pred %q; .reg .b32 %s<6>;"
 # Each lane writes 1, 2, ... into an array of its own length, allocates another one, and sums up the first.
 SUM = (

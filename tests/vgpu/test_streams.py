@@ -164,6 +164,7 @@ def test_a_synchronous_copy_waits(streams):
 def test_a_host_function_of_a_graph(streams):
     cuda, graph, node, executable, values = streams.cuda, ctypes.c_void_p(), ctypes.c_void_p(), ctypes.c_void_p(), []
     function = HOST_FUNCTION(lambda _: (time.sleep(0.02), values.append("host")))
+    # CUDA_MEMSET_NODE_PARAMS: address, pitch, value and element size, width, height.
     fill = (ctypes.c_uint64 * 5)(streams.word.value, 0, 9 | 4 << 32, 1, 1)
     assert cuda.cuGraphCreate(ctypes.byref(graph), 0) == 0
     host = (ctypes.c_void_p * 2)(ctypes.cast(function, ctypes.c_void_p), None)

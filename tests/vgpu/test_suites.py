@@ -60,6 +60,7 @@ def test_every_test_is_listed_by_the_name_that_its_class_has(command, env):
 
 
 def test_each_test_has_its_outcome(command, env):
+    """A test is "closed" if it needs a call of a vendor library, whose name is the reason."""
     worker = suites.Worker(command, env, 5)
     outcomes = {
         "passes": "passed",

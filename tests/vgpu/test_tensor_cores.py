@@ -37,6 +37,7 @@ def test_machine_code_gives_the_bits_of_the_model(device, shape, compiled):
     assert checksum(products(device, 80, shape, compiled)) == RECORDED["sums"][record_key(80, shape)]
 
 
+# Rows of A and D, the depth k, and the bits of an element; `signs`: whether A and B are signed.
 INTEGERS = [(8, 16, "8"), (16, 16, "8"), (16, 32, "8"), (8, 32, "4"), (16, 32, "4"), (16, 64, "4")]
 
 
@@ -46,7 +47,7 @@ INTEGERS = [(8, 16, "8"), (16, 16, "8"), (16, 32, "8"), (8, 32, "4"), (16, 32, "
 def test_integers_in_machine_code(device, rows, depth, bits, signs, saturated, compiled):
     first, second, stored = signs[0] + bits, signs[1] + bits, int(bits)
     of_b = depth * stored // 128
-    registers = [of_b * rows // 8, of_b, rows // 4]
+    registers = [of_b * rows // 8, of_b, rows // 4]  # of A, B and C
     a, b, c = (
         random_words(k, 4 * count * 32).astype(np.uint32).reshape(4, count, 32) for k, count in enumerate(registers)
     )
@@ -66,6 +67,7 @@ def test_integers_in_machine_code(device, rows, depth, bits, signs, saturated, c
 @pytest.mark.parametrize("bit", [83, 85], ids=["bytes by numbers of 4 bits", "IMMA.8832 of bytes"])
 def test_integer_products_without_instruction_are_refused(device, bit, compiled):
     code = bytearray(compiled(text("m8n8k16.row.col.s32.s8.s8.s32", [1, 1, 2], ["b32"] * 4, "sm_80")))
+    # The opcode of IMMA; bit 83 belongs to the element type of A, bit 85 to the shape.
     (offset,) = (offset for offset in range(0, len(code) - 16, 8) if code[offset : offset + 2] == b"\x37\x72")
     arrays = [np.zeros((1, count, 32), np.uint32) for count in (1, 1, 2, 2)]
     variables = {"VGPU_COMPUTE_CAPABILITY": "80"}

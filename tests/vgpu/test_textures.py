@@ -20,7 +20,7 @@ from texturing import (
     Linear,
     Resource,
     Union,
-    fetched,
+    fetched,  # the channels by the programming guide's formulas
     sampler,
 )
 from virtual_device import kernel  # kernel: a PTX kernel; %i is the thread in the grid, %t in the block

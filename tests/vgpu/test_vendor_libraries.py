@@ -124,7 +124,7 @@ def test_a_program_without_python_gets_a_status(cuda, tmp_path):
         '#ifdef __cplusplus\nextern "C"\n#endif\n'
         "int cudnnPoolingForward(void*);\nint main(void) { return cudnnPoolingForward(0); }"
     )
-    # C: as C++ zig would make that one's own library first, a minute's work.
+    # The program is compiled as C: for C++, zig would first build its C++ library, which takes a minute.
     compiler = ["cc" if part == "c++" else part for part in builder.compiler()]
     command = [*compiler, str(source), "-o", str(tmp_path / "main"), cuda._name]
     subprocess.run(command, check=True, timeout=300)
@@ -151,6 +151,7 @@ def test_a_convolution_is_refused_when_it_computes(cuda):
 
 
 def test_a_graph_is_refused_at_its_first_operation(cuda):
+    """The kinds of descriptors are a tensor, a convolution, its forward operation, and a heuristic for engines."""
     for kind, name in [
         (17, ""),
         (1, ""),

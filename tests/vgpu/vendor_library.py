@@ -54,7 +54,7 @@ class Library(Device):
         return ctypes.c_int(argument) if isinstance(argument, int) else argument
 
     def scalar(self, value, dtype):
-        """Return a pointer to the value in host memory."""
+        """Return a pointer to the value in host memory, which stays valid for the next 64 calls."""
         self.kept = [*getattr(self, "kept", [])[-64:], np.array([value], dtype)]
         return self.kept[-1].ctypes.data_as(ctypes.c_void_p)
 

@@ -1,4 +1,8 @@
-"""Forms of cvt: between integers, floats and halves, with each rounding, ftz, sat, relu, and in wider registers."""
+"""Forms of cvt: between integers, floats and halves, with each rounding, ftz, sat, relu, and in wider registers.
+
+form(text, outputs, inputs, reference) is an instruction with the types of its operands, and a Python function that
+computes its result.  With **EXACT, the bits of a NaN operand do not matter to the result.
+"""
 
 from fuzzing.floats import EXACT, FORMAT, MODES, modifiers
 from fuzzing.forms import bits_of, form, wrap

@@ -4,7 +4,8 @@ from fuzzing.forms import form, halves, joined
 from fuzzing.integers import COMBINED
 from fuzzing.reals import Format, add, compare, divide, multiply, negated, root, rounded, smaller
 
-# FORMAT: {type: its Format}; MODES: roundings; EXACT: options of a form whose NaN may have any bits.
+# A form is an instruction with types of operands, and a Python function that computes its result (forms.form).
+# FORMAT: {type: its Format}; MODES: roundings; EXACT: options of a form whose NaN operands may have any bits.
 FORMAT = {name: Format(name) for name in ("f16", "bf16", "f32", "f64")}
 MODES = ["rn", "rz", "rm", "rp"]
 EXACT = {"takes_any_nan": True}

@@ -181,6 +181,7 @@ LITERALS = [
     "0d3FF0000000000000",
     "1.5",
 ]
+# Names in operands: ptxas_oracle declares g, s, c, own, p0, f, the label `out` and the registers around each statement.
 ADDRESSES = [
     "[%l0]",
     "[%l1+8]",
@@ -295,7 +296,7 @@ def statement(rng: random.Random, error_probability: float = 0.15) -> str:
 
 
 def mutate_modifiers(rng: random.Random, modifiers: list[str], types: list[str]) -> None:
-    """Exchange, remove or add a modifier, or change a type."""
+    """Shuffle the modifiers, repeat or insert one, or remove the last type."""
     change = rng.randrange(4)
     if change == 0 and len(modifiers) > 1:
         rng.shuffle(modifiers)
@@ -308,7 +309,7 @@ def mutate_modifiers(rng: random.Random, modifiers: list[str], types: list[str])
 
 
 def mutate_operands(rng: random.Random, operands: list[str]) -> None:
-    """Exchange, remove or add an operand."""
+    """Remove, insert or replace an operand."""
     change = rng.randrange(4)
     index = rng.randrange(len(operands)) if operands else 0
     if change == 0 and operands:

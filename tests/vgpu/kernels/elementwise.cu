@@ -1,4 +1,4 @@
-// Elementwise functions of two operands, for test_sass.py.  elementwise.fatbin holds them as PTX and as machine code:
+// Elementwise functions of two operands, for test_sass_elementwise.py.  elementwise.fatbin holds them as PTX and as machine code:
 // nvcc -fatbin -gencode arch=compute_80,code=[sm_80,compute_80] -compress-mode=size -o elementwise.fatbin elementwise.cu
 #define BINARY(name, type, out, expression)                                                        \
   extern "C" __global__ void name(const type* a, const type* b, out* c, int n) {                   \

@@ -18,9 +18,9 @@ class UninitializedReads : public Observer {
  private:
   struct SharedShadow {
     uint32_t block;
-    std::vector<uint8_t> written;  // a map (core/written_bytes.h)
+    std::vector<uint8_t> written;  // a bit for each byte (core/written_bytes.h)
   };  // blocks use the same memory in turn
-  struct CachedRange {
+  struct CachedRange {  // an allocation
     uint64_t begin = 0, end = 0;
     WrittenBytes written;
   };
@@ -33,8 +33,8 @@ class UninitializedReads : public Observer {
   WrittenBytes written_map(const WarpContext& warp, const uint8_t* address, uint32_t bytes);
   SharedShadow& shared_shadow(const WarpContext& warp);
 
-  std::map<const uint8_t*, SharedShadow> shared_;
-  CachedRange recent_;
+  std::map<const uint8_t*, SharedShadow> shared_;  // by the address of a block's shared memory
+  CachedRange recent_;  // of the latest global access
   std::map<uint32_t, UninitializedRead> reads_;  // the first read of each line
 };
 

@@ -22,6 +22,7 @@ class LaunchReport : public Observer {
   void on_launch_begin(const Launch&) override { atomic_sites_.clear(), omitted_ = 0; }
   void on_access(const WarpContext&, const Instruction&, const MemoryAccess&) override;
   void on_launch_end(const Launch&, const LaunchResult&) override;
+  // The CPU computes a vendor library's call.  launch: number of the next launch.
   void on_fallback(const char* call, uint64_t launch) override;
 
   void add_verdicts(const LaunchVerdicts& verdicts) { verdicts_ = &verdicts; }
@@ -51,7 +52,7 @@ class LaunchReport : public Observer {
 
   std::FILE* file_;
   const LaunchVerdicts* verdicts_ = nullptr;
-  uint64_t written_ = 0, omitted_ = 0;
+  uint64_t written_ = 0, omitted_ = 0;  // bytes of the file; atomics of the launch for which there was no room
   std::unordered_map<SiteKey, AtomicSite, SiteHash> atomic_sites_;
 };
 

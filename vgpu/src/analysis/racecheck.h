@@ -27,6 +27,8 @@ class RaceDetector : public Observer {
     void join(const VectorClock& other);
   };
   struct ThreadState {
+    // What it has synchronized with since its last barrier; what its strong reads saw, which its next fence acquires; what its
+    // strong writes publish: all before its last fence or release.
     VectorClock clock, pending_acquire, release_clock;
     uint64_t epoch = 0;
     bool fenced = false;  // since its last barrier
@@ -34,7 +36,7 @@ class RaceDetector : public Observer {
   struct BlockState {
     VectorClock clock, release_clock;
     uint64_t barriers = 0;
-    std::vector<uint64_t> threads;
+    std::vector<uint64_t> threads;  // numbers in the grid
   };
   struct AccessEpoch {
     uint64_t thread = 0, block = 0, barriers = 0, epoch = 0, access_index = 0;  // access_index 0: no access

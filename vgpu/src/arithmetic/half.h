@@ -85,18 +85,19 @@ inline double odd_sum(double a, double b) {
   return bit_cast<double>(towards_zero ? bits - 1 : bits | 1);
 }
 
-// Conversions of the two formats from and to double, and flushing of subnormals.
+// Conversions of the two formats from and to double, and flushing of subnormals.  kOverflow: the power of two above all
+// finite values.
 struct HalfFormat {
   static double from_bits(uint16_t x) { return half_to_float(x); }
   static uint16_t to_bits(double x, RoundingMode to = RoundingMode::Nearest) { return to_half(x, to); }
   static uint16_t flush_subnormal(uint16_t x) { return x & 0x7c00 ? x : x & 0x8000; }
-  static constexpr double kMinNormal = 0x1p-14, kBeyond = 0x1p16;
+  static constexpr double kMinNormal = 0x1p-14, kOverflow = 0x1p16;
 };
 struct BfloatFormat {
   static double from_bits(uint16_t x) { return bfloat16_to_float(x); }
   static uint16_t to_bits(double x, RoundingMode to = RoundingMode::Nearest) { return to_bfloat16(x, to); }
   static uint16_t flush_subnormal(uint16_t x) { return x & 0x7f80 ? x : x & 0x8000; }
-  static constexpr double kMinNormal = 0x1p-126, kBeyond = 0x1p128;
+  static constexpr double kMinNormal = 0x1p-126, kOverflow = 0x1p128;
 };
 
 }  // namespace vgpu

@@ -27,6 +27,7 @@ uint64_t to_address(const uint8_t* pointer) { return reinterpret_cast<uint64_t>(
 
 }  // namespace
 
+// An Allocation serves as a range here, of which only begin and end count.
 bool is_accessible(WarpContext& warp, uint32_t lane, uint64_t address, uint32_t bytes, bool writes) {
   uint64_t end = address + bytes;
   if (Allocation{to_address(warp.shared), to_address(warp.shared) + warp.shared_bytes, false}.contains(address, end))

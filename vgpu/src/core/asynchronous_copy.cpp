@@ -1,3 +1,4 @@
+// Executes an asynchronous copy at once, as reads of global and a write to shared memory.
 #include "asynchronous_copy.h"
 
 #include <cstring>
@@ -7,6 +8,7 @@
 namespace vgpu {
 namespace {
 
+// Performs the deferred atomics at these addresses (deferred_atomics.h), and notifies the observer.
 void prepare_access(WarpContext& warp, const Instruction& i, AccessKind kind, uint32_t bytes,
                     uint8_t* const addresses[kWarpSize]) {
   if (warp.deferred) warp.deferred->settle_at(warp, addresses, bytes);

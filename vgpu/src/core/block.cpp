@@ -27,7 +27,7 @@ const char* describe(KernelFault fault) {
     case KernelFault::ReadOnly: return "a write to memory that kernels may only read";
     case KernelFault::Assertion: return "a failed assertion";
     case KernelFault::IllegalInstruction: return "an operand that the instruction does not have";
-    case KernelFault::NoObject: return "a texture or surface object that is none, or is over memory that is freed";
+    case KernelFault::InvalidTextureObject: return "a texture or surface object that is none, or is over memory that is freed";
   }
   return "";
 }
@@ -95,6 +95,7 @@ void Block::run_slice() {
   Warp& warp = warps_[nth_bit(remaining, schedule_.choose_index(count_lanes(remaining), priority))];
   run_group(warp, warp.select_group(schedule_));
   end_slice(warp);
+  // No thread of the block is left to overtake its atomics in shared memory.
   if (waits_for_deferred()) context_.deferred->release_shared(context_.block);
   result_.atomics += context_.atomics, context_.atomics = 0;
 }
@@ -142,6 +143,7 @@ inline Block::VisibleStep Block::run_visible(Warp& warp, ConvergenceGroup& g, co
   result_.instructions += count_lanes(mask);
   context_.active_mask = mask;
   const uint64_t writes = *context_.visible_writes;
+  // Before a strong access or a fence, the late atomics of its lanes are performed.
   if (context_.deferred && i.variant != kWeak && !is_deferrable(i)) context_.deferred->settle(*context_.deferrals, mask);
   i.execute(context_, i);
   if (context_.deferred) context_.deferred->settle_passed();
@@ -150,8 +152,8 @@ inline Block::VisibleStep Block::run_visible(Warp& warp, ConvergenceGroup& g, co
     return VisibleStep::StopBefore;
   }
   if (context_.deferred_mask | context_.blocked_mask) return VisibleStep::StopAfter;
-  if (context_.observed_change || writes != *context_.visible_writes || (context_.deferred && is_deferrable(i))) {
-    g.unchanged_reads = 0, context_.observed_change = false;
+  if (context_.result_changed || writes != *context_.visible_writes || (context_.deferred && is_deferrable(i))) {
+    g.unchanged_reads = 0, context_.result_changed = false;
   } else if (++g.unchanged_reads >= kSpinLimit) {
     g.unchanged_reads = kSpinLimit - 1;
     park(warp, g);

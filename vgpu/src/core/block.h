@@ -13,17 +13,19 @@ namespace vgpu {
 
 class Block {
  public:
+  // writes: counter of the launch's writes to shared and global memory.
   Block(const Launch& launch, Schedule& schedule, const DeviceMemory& memory, uint64_t& writes,
         DeferredAtomics* deferred_atomics);
 
   void reset(uint32_t number);  // starts again as block `number` of the grid
 
-  // Runs one convergence group until it yields, waits, exits, or its quantum has expired.
+  // Runs one convergence group until it yields, waits, exits, or its quantum (a number of instructions) has expired.
   void run_slice();
 
   uint64_t warps() const { return warps_.size(); }
   bool is_done() const { return live_threads_ == 0; }
   uint32_t number() const { return context_.block; }
+  // Whether no warp goes on before another block performs an atomic or a write.
   bool is_parked() const { return waits_for_deferred() || scheduler_.all_parked(*context_.visible_writes); }
   bool quantum_expired() const { return quantum_expired_; }  // whether the last slice ended for that reason
   uint64_t highest_priority();  // of the runnable warps; 0: none is runnable

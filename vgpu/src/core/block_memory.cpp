@@ -26,6 +26,7 @@ BlockMemory::BlockMemory(const Launch& launch, size_t block_bytes)
 
 void BlockMemory::clear() { std::fill_n(shared(), shared_bytes(), 0); }
 
+// Copies words of the parameters or of variables to the frame, once for each lane, where instructions read them like registers.
 void BlockMemory::write_launch_constants(CallFrame& frame) {
   if (frame.has_launch_constants) return;
   frame.has_launch_constants = true;

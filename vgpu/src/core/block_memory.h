@@ -17,7 +17,8 @@ class BlockMemory {
   uint32_t shared_bytes() const { return dynamic_offset_ + dynamic_bytes_; }
   uint32_t dynamic_offset() const { return dynamic_offset_; }  // of the launch's dynamic shared memory
 
-  // Fills the launch constants in a kernel's frame, unless it has them.
+  // Fills the launch constants in a kernel's frame, unless it has them: words of parameters or constant variables, in the
+  // layout of registers, which machine code reads as operands.
   void write_launch_constants(CallFrame& frame);
 
   // Points the context's registers and memory to those of this call frame.

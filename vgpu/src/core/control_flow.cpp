@@ -51,6 +51,8 @@ Step ControlFlow::branch_computed(Warp& warp, uint32_t group, const Instruction&
   });
 }
 
+// BRA.DIV and BRA.CONV: branches by whether all live lanes that i.a names are in this group.  is_certain: whether every
+// schedule gives the same answer.
 Step ControlFlow::branch_on_divergence(Warp& warp, uint32_t group, const Instruction& i, uint32_t mask) {
   if (mask) {
     const uint32_t named_lanes = lane_values<uint32_t>(context_, i.a)[__builtin_ctz(mask)] ^ (i.e ? kFullMask : 0);

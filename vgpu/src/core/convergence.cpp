@@ -1,4 +1,5 @@
-// Tracks the sets of lanes that are converged in every schedule.
+// Tracks the sets of lanes that are converged in every schedule.  Code relies on the exact lanes of a confirmed set
+// (convergence.h); a set that is split loses its confirmation.
 #include "convergence.h"
 
 namespace vgpu {

@@ -49,6 +49,7 @@ void Block::split_deferred_lanes(Warp& warp, uint32_t group) {
     warp.groups.back().state = GroupState::AtomicDeferred;
     deferred_lanes_ += static_cast<uint32_t>(__builtin_popcount(deferred));
   }
+  // Blocked lanes execute the atomic later: others at its address, which have waited, come first.
   if (context_.blocked_mask) warp.diverge(group, context_.blocked_mask, pc);
   context_.deferred_mask = context_.blocked_mask = 0;
   if (!warp.groups[group].mask) warp.remove_group(group);

@@ -30,11 +30,12 @@ template <class F> void DeferredAtomics::AddressLanes::take_at(uint8_t* const* a
 }
 
 uint32_t DeferredAtomics::select_arriving(WarpContext& warp, uint8_t* const* addresses, uint8_t* order, uint32_t count) {
-  if (warp.deferral_done) {
+  if (warp.deferral_done) {  // they were deferred before, and execute now
     for (uint32_t k = 0; k < count; k++) note_passed(addresses[order[k]]);
     return count;
   }
   uint32_t executing = 0;
+  // blocking: lanes that overtake atomics of other instructions, which execute before any later lane at the same address.
   AddressLanes deferred, blocking;
   for (uint32_t k = 0; k < count; k++) {
     const uint8_t lane = order[k];

@@ -47,6 +47,7 @@ class DeferredAtomics {
   void release_shared(uint32_t block);  // those in the block's shared memory, since no other thread of the block can continue
 
   // Perform late atomics: of these lanes, at the addresses of an access, at addresses where another atomic was executed, all.
+  // own: a warp's late atomics.
   void settle(DeferralList& own, uint32_t lanes);
   void settle_at(const WarpContext& warp, uint8_t* const* addresses, uint32_t bytes);
   void settle_passed();

@@ -8,7 +8,7 @@ namespace vgpu {
 constexpr uint64_t kAlignment = 16;
 constexpr uint64_t kSpan =
     16;  // address space per byte, so that allocations have gaps between them and addresses are reused late
-constexpr uint64_t kMinGuard = 64, kMaxGuard = 4096;
+constexpr uint64_t kMinGuard = 64, kMaxGuard = 4096;  // bytes of the gap behind an allocation
 
 bool DeviceHeap::resize(uint64_t bytes) {
   if (begin_) return bytes == bytes_;

@@ -1,5 +1,6 @@
-// The interface between the core and an instruction set (PTX, machine code): the decoded form of functions that a set supplies,
-// and by the included headers the services of the core.  A set includes only this header of core/ (tests/vgpu/test_layers.py);
+// The interface between the core, which interprets kernels on the CPU, and an instruction set (PTX, machine code): the decoded
+// form of functions that a set supplies, and by the included headers the services of the core.
+// A set includes only this header and error.h of core/ (tests/vgpu/test_layers.py);
 // vgpu/README.md, "An instruction set", lists what a set has to supply.
 #pragma once
 #include <cstdint>
@@ -38,7 +39,7 @@ enum class InstructionKind : uint8_t {
   Return,
   Exit,
   Trap,
-  Yield,  // lets other groups and warps run first
+  Yield,  // lets other convergence groups (lanes at one program counter) and other warps run first
   // A barrier of the block.  a: its number; b: number of threads, if count is 2; variant: a BarrierMode; c: the predicate, which
   // is inverted if e is set; d: the result.
   Barrier,
@@ -54,6 +55,7 @@ enum class InstructionKind : uint8_t {
 // instruction behind the call.
 enum BranchRole : uint8_t { kJump, kSubroutineCall, kSubroutineReturn };
 
+// Whether a DivergenceBranch is taken if lanes of its mask that have not exited are in other groups, or if none are.
 enum DivergenceTest : uint8_t { kIfDiverged, kIfConverged };
 
 // bar.sync, bar.arrive, and bar.red with .popc, .and and .or.
@@ -82,7 +84,7 @@ struct Instruction {
   InstructionKind kind = InstructionKind::Plain;
   bool negated = false;  // the guard is inverted
   uint8_t count = 1;  // of vector_registers
-  uint8_t variant = 0;  // its meaning depends on the family
+  uint8_t variant = 0;  // its meaning depends on `kind` and `execute`
   int32_t guard = -1;  // a predicate register; -1: none
   uint32_t d = 0, a = 0, b = 0, c = 0, e = 0;
   uint32_t vector_registers[4] = {0, 0, 0, 0};
@@ -91,8 +93,8 @@ struct Instruction {
   // For analyses:
   bool result_unused = false;  // no other instruction names the registers that it writes
   ScheduleSource schedule_source = ScheduleSource::None;
-  // Of a compare-and-swap in an update loop (ptx/update_loop.h): the operation, whose operand is in vector_registers; None: it
-  // is not in such a loop.
+  // Of a compare-and-swap in an update loop, which repeats it until it succeeds (ptx/update_loop.h): the operation of the loop,
+  // whose operand is in vector_registers; None: it is not in such a loop.
   AtomicOperation update = AtomicOperation::None;
   ValueType update_type = ValueType::Unsigned;
 };

@@ -1,5 +1,7 @@
 // Runs the blocks of a grid in the order that the schedule chooses.  Resident blocks run in turns: a slice runs one warp of a
-// block until it yields or its quantum (a number of instructions) expires.  A deferred atomic is settled when it is performed.
+// block until it yields or its quantum (a number of instructions) expires.  A block is parked while it only waits for threads
+// of other blocks.  A deferred atomic lets another at its address execute first.  If its lane waits for it, it executes once
+// it is released; otherwise it is late, and is settled when it is performed.
 #include "launch.h"
 
 #include <algorithm>
@@ -151,6 +153,7 @@ class GridExecutor {
   size_t next_ = 0, started_ = 0, max_resident_;
   DeferredAtomics deferred_atomics_;
   uint32_t lowest_ = 0, current_ = 0;  // current_: index of the block that was chosen last
+  // writes_: number of writes to shared and global memory so far.
   uint64_t expired_quanta_ = 0, round_robin_ = 0, slices_without_progress_ = 0, forced_admissions_ = 0, writes_ = 0;
   LaunchResult total_;
 };

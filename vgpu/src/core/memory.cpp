@@ -10,7 +10,7 @@
 namespace vgpu {
 namespace {
 
-constexpr uint64_t kMaxRange = 1ull << 43, kRangePerByte = 256;  // of addresses
+constexpr uint64_t kMaxRange = 1ull << 43, kRangePerByte = 256;  // addresses to reserve: at most, and for each byte of memory
 constexpr uint64_t kMinGuard = 256 << 10, kMaxGuard = 256 << 20;
 
 // Maps zeroed pages, which use no memory before they are accessed; nullptr on failure.
@@ -51,7 +51,7 @@ bool DeviceMemory::reserve_range() {
 }
 
 // Chooses pages that no other allocation uses.  With a placement seed they lie anywhere in the range, and the first byte lies
-// anywhere in the first page.
+// anywhere in the first page.  span: bytes of addresses; of an allocation in pieces they exceed the bytes of memory.
 uint64_t DeviceMemory::choose_address(uint64_t span, uint64_t alignment) {
   const auto round_to_pages = [](uint64_t bytes) { return (bytes + kPage - 1) / kPage * kPage; };
   if (!placement_) return address_range_->allocate(round_to_pages(span), kPage, guard_bytes(round_to_pages(span)));

@@ -74,7 +74,7 @@ class DeviceMemory {
   WrittenBytes written_map(const Allocation& allocation) const;
 
  private:
-  enum class Kind : uint8_t { Own, Host, Mapped };
+  enum class Kind : uint8_t { Own, Host, Mapped };  // made by an allocate function, by register_host(), by map()
   struct AllocationState {
     uint64_t bytes, span;
     Kind kind;

@@ -1,4 +1,5 @@
-// The share of one block or call in this process's memory; the sum of all shares is limited, as on a real device.
+// The share of one block or call in the memory of a launch.  A launch runs in one thread, so the sum of a thread's shares is
+// limited, as memory is on a real device.
 #pragma once
 #include <cstdint>
 

@@ -40,9 +40,10 @@ class Observer {
   virtual void on_shuffle(const WarpContext&, const Instruction&, const ShuffleSources&) {}
   // Whether on_instruction is to be called for this warp.
   virtual bool follows_values(const WarpContext&) { return false; }
-  // Called before the lanes of a group reach an instruction; the active lanes are those whose guard is true.
+  // Called before the lanes of a convergence group reach an instruction; the active lanes are those whose guard is true.
   virtual void on_instruction(const WarpContext&, const Instruction&, uint32_t /* group_mask: all lanes of the group */) {}
   virtual void on_launch_end(const Launch&, const LaunchResult&) {}
+  // A call of a vendor library was computed on the CPU.
   virtual void on_fallback(const char* /* call */, uint64_t /* launch: number of the next launch */) {}
 };
 

@@ -7,8 +7,9 @@ namespace vgpu {
 
 enum class ValueFlow : uint8_t {
   Lanewise,  // each lane's results depend on nothing but the registers that the lane reads
-  Shuffle,  // Lanewise, but one operand is another lane's (Observer::on_shuffle); as Store, who takes part may be read, too
-  // Loads or stores i.count bytes of the lane's own memory at an address that depends on nothing but the register i.a and i.imm.
+  Shuffle,  // Lanewise, but one operand is another lane's (Observer::on_shuffle); a register may name the lanes that take part
+  // An Instruction i that loads or stores i.count bytes of the lane's own memory, at an address that depends on nothing but the
+  // register i.a and i.imm.
   LocalLoad,
   LocalStore,
   Store,  // stores registers to memory that other threads can access, or to the lane's own memory by a generic address
@@ -24,8 +25,8 @@ struct RegisterFlow {
   // All that it may read, except its guard; of a store: its address, then the value; of a shuffle: the mask of the lanes that take
   // part, then its other operands.
   std::vector<uint32_t> reads;
-  uint32_t passed = 0;  // of a store or a shuffle: how many of the last reads are the value, or the other operands
-  std::vector<uint32_t> writes;  // if Lanewise: all that it writes; else: none that it does not write
+  uint32_t passed_reads = 0;  // of a store or a shuffle: how many of the last reads are the value, or the other operands
+  std::vector<uint32_t> writes;  // if Lanewise: all that it writes; else maybe not all, but no others
 };
 
 // One RegisterFlow for each instruction of a function, in order, in less memory.
@@ -34,7 +35,7 @@ class RegisterFlows {
   bool empty() const { return entries_.empty(); }
   void append(const RegisterFlow& flow) {
     entries_.push_back({static_cast<uint32_t>(registers_.size()), static_cast<uint16_t>(flow.reads.size()),
-                        static_cast<uint16_t>(flow.writes.size()), static_cast<uint8_t>(flow.passed), flow.flow});
+                        static_cast<uint16_t>(flow.writes.size()), static_cast<uint8_t>(flow.passed_reads), flow.flow});
     registers_.insert(registers_.end(), flow.reads.begin(), flow.reads.end());
     registers_.insert(registers_.end(), flow.writes.begin(), flow.writes.end());
   }
@@ -46,7 +47,7 @@ class RegisterFlows {
   // Calls f for the registers of a store's address, or of a shuffle's mask.
   template <class F> void for_each_address_read(size_t instruction, F f) const {
     const Entry& entry = entries_[instruction];
-    for (uint32_t k = 0; k + entry.passed < entry.reads; k++) f(registers_[entry.first + k]);
+    for (uint32_t k = 0; k + entry.passed_reads < entry.reads; k++) f(registers_[entry.first + k]);
   }
   uint32_t writes(size_t instruction) const { return entries_[instruction].writes; }
   uint32_t write(size_t instruction, uint32_t k) const {
@@ -61,7 +62,7 @@ class RegisterFlows {
   struct Entry {
     uint32_t first;  // in registers_: those that it reads, behind them those that it writes
     uint16_t reads, writes;
-    uint8_t passed;
+    uint8_t passed_reads;
     ValueFlow flow;
   };
   std::vector<Entry> entries_;

@@ -11,8 +11,10 @@ namespace vgpu {
 
 namespace {
 
+// Of pct (probabilistic concurrency testing), in which priorities change at DEPTH - 1 points of a launch.
 constexpr uint64_t kMaxDepth = 64;
-constexpr uint32_t kStepBits = 24;  // priorities change within the first 2^kStepBits visible operations of a launch
+// Priorities change within the first 2^kStepBits visible operations (whose effect other threads may see) of a launch.
+constexpr uint32_t kStepBits = 24;
 
 // Removes ",DEPTH" from "SEED,DEPTH" and returns DEPTH; 0: it is invalid.
 uint64_t extract_depth(std::string& seed) {
@@ -82,7 +84,7 @@ void Schedule::parse_choice_ranges(const std::string& text) {
 }
 
 void Schedule::begin_launch(uint64_t launch) {
-  launch_seed_ = seed_ * 0x2545f4914f6cdd1dull + launch * 0x9e3779b1ull + 77;
+  launch_seed_ = seed_ * 0x2545f4914f6cdd1dull + launch * 0x9e3779b1ull + 77;  // arbitrary constants
   random_ = SplitMix64(launch_seed_);
   choice_count_ = 0;
   if (kind_ == Kind::Pct) draw_change_points();
@@ -171,7 +173,7 @@ bool Schedule::lowers_priority(uint32_t block, uint32_t warp) {
 bool Schedule::should_preempt(uint32_t block, uint32_t warp) {
   if (runs_blocks_in_order()) return false;
   if (kind_ == Kind::Pct) return is_choice_enabled() && lowers_priority(block, warp);
-  bool is_drawn = kind_ != Kind::Random || (random_.next() & 1);
+  bool is_drawn = kind_ != Kind::Random || (random_.next() & 1);  // adversary and exchange always preempt
   return is_choice_enabled() && is_drawn;
 }
 

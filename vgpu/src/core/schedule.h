@@ -15,7 +15,9 @@ class Schedule {
   enum class Kind : uint8_t { Serial, Reverse, Random, Adversary, Exchange, Lanes, Atomics, Pct };
 
   // Parses a schedule; throws std::invalid_argument if the text is none of these:
-  // - serial, reverse, random:SEED, adversary:SEED;
+  // - serial, reverse;
+  // - random:SEED and adversary:SEED: decisions are drawn; random preempts warps before about half of their visible operations,
+  //   whose effect other threads may see, adversary before all of them;
   // - exchange: each scheduling decision exchanges two neighbors; lanes: only neighboring lanes of an atomic;
   // - atomics:SEED: each lane's atomic may let others at its address execute first (deferred_atomics.h);
   // - pct:SEED,DEPTH: the warp with the highest random priority runs, and DEPTH - 1 points in the launch lower the priority of
@@ -43,7 +45,7 @@ class Schedule {
   uint64_t priority(uint32_t block, uint32_t warp) const;  // never 0
   bool defers_atomics() const { return kind_ == Kind::Atomics; }
   bool should_defer_atomic();   // whether an atomic lets another one at its address execute first
-  bool should_run_divergent();  // whether a group other than the one that is furthest behind runs
+  bool should_run_divergent();  // whether a convergence group other than the one that is furthest behind may run
   uint32_t multiprocessor_of(uint32_t block, uint32_t count) const;  // not a decision that @ selects
   // What a lane gets for an unspecified value; `value`: what it gets in serial order.  Not a decision that @ selects.
   uint32_t unspecified_value(uint32_t value, uint64_t thread) const;

@@ -47,6 +47,7 @@ uint32_t complete_lanes(const uint32_t* named, uint32_t mask, uint32_t live) {
 
 }  // namespace
 
+// Step::Next: the group goes on with its next instruction.  Step::Stop: its slice of execution ends.
 Step Block::arrive(Warp& warp, uint32_t group, const Instruction& i, uint32_t mask) {
   uint32_t pc = warp.groups[group].pc;
   if (mask != warp.groups[group].mask) warp.diverge(group, warp.groups[group].mask & ~mask, pc + 1);
@@ -79,7 +80,7 @@ void Block::release_complete_barriers() {
 
 void Block::release_barrier(uint32_t number) {
   const Barrier barrier = barriers_.exchange_for_new(number);
-  if (context_.deferred)
+  if (context_.deferred)  // performs the atomics that let others execute first
     for (DeferralList& own : deferrals_) context_.deferred->settle(own, kFullMask);
   // A barrier of a given number of threads does not wait for others to exit, as one without a number does.
   const uint32_t needed_for_all = barrier.expected ? context_.threads : live_threads_;
@@ -102,7 +103,7 @@ void Block::release_barrier(uint32_t number) {
   scheduler_.wake_all();
 }
 
-// Settles deferred atomics of these lanes of the selected warp, which have synchronized.
+// Performs deferred atomics of these lanes of the selected warp, which have synchronized.
 void Block::on_warp_sync(uint32_t lanes) {
   if (context_.deferred) context_.deferred->settle(*context_.deferrals, lanes);
   if (context_.observer) context_.observer->on_warp_sync(context_, lanes);
@@ -125,7 +126,7 @@ Step Block::synchronize_warp(Warp& warp, uint32_t group, const Instruction& i, u
   if (i.execute) i.execute(context_, i);
   else on_warp_sync(lanes);
   warp.convergence.reconverge(lanes);
-  if (!i.execute) warp.convergence.confirm(lanes);
+  if (!i.execute) warp.convergence.confirm(lanes);  // code that follows relies on exactly these lanes being active
   if (context_.observer && context_.convergence) context_.observer->on_convergence(context_);
   warp.groups[group].pc = pc + 1;
   warp.recheck_warp_syncs();

@@ -36,8 +36,8 @@ struct Texture {
   AddressMode address[3] = {AddressMode::Clamp, AddressMode::Clamp, AddressMode::Clamp};
   bool linear = false;      // filtering; otherwise the nearest texel
   bool normalized = false;  // coordinates
-  bool promoted = false;    // integers of 8 and 16 bits are read as floats in [0, 1] or [-1, 1]
-  bool fetched = false;     // one-dimensional linear memory: texels outside are zero, whatever the address mode
+  bool reads_integers_as_floats = false;    // integers of 8 and 16 bits are read as floats in [0, 1] or [-1, 1]
+  bool is_zero_outside = false;     // one-dimensional linear memory: texels outside are zero, whatever the address mode
   float border[4] = {0, 0, 0, 0};
 };
 

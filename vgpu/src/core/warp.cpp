@@ -6,6 +6,7 @@
 namespace vgpu {
 namespace {
 
+// Whether `group` should run before `other`, so that they can reconverge: it is in a deeper call or at a lower program counter.
 bool is_behind(const ConvergenceGroup& group, const ConvergenceGroup& other) {
   if (group.frame != other.frame && group.frame->depth != other.frame->depth) return group.frame->depth > other.frame->depth;
   return group.pc < other.pc;

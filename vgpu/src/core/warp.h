@@ -20,7 +20,7 @@ struct CallFrame {
   uint32_t return_pc = 0;
   uint32_t depth = 0;
   uint32_t ref_count = 0;  // groups that execute in it, and frames called from it
-  bool has_launch_constants = false;
+  bool has_launch_constants = false;  // whether its DecodedFunction::launch_constants are filled
   MemoryReservation reservation;
 
   void reset(const DecodedFunction& function);  // zeroes the registers and writes the constants
@@ -43,7 +43,7 @@ struct ConvergenceGroup {
   GroupState state = GroupState::Ready;
   uint32_t barrier = 0;
   bool yielded = false;         // has already let others run before the next instruction
-  bool preempted = false;       // its quantum has expired
+  bool preempted = false;  // others run first: its quantum of instructions has expired, it yields, or it spins on memory
   uint8_t unchanged_reads = 0;  // consecutive reads of shared or global memory that gave no new value
 
   // Whether the group must not be merged with a group that reaches the same program counter.

@@ -22,12 +22,12 @@ enum class KernelFault : uint8_t {
   Misaligned,
   Trap,
   Deadlock,
-  NoProgress,
-  CallDepth,
+  NoProgress,  // more instructions than the launch allows
+  CallDepth,  // too many nested calls
   ReadOnly,
   Assertion,
   IllegalInstruction,
-  NoObject
+  InvalidTextureObject  // no texture or surface object, or one over memory that is freed
 };
 
 // Memory with a consecutive part for each lane: local variables, arguments and results of calls.
@@ -37,11 +37,11 @@ struct PerLaneMemory {
   bool is_local;  // local variables
 };
 
-// A warp's late atomics (deferred_atomics.h), in order of arrival.
+// A warp's late atomics: their lanes continue before they are performed (deferred_atomics.h).  In order of arrival.
 struct DeferralList {
   struct Entry {
     uint64_t arrival;
-    uint32_t slot, lane;
+    uint32_t slot, lane;  // slot: in the table of late atomics
   };
   std::vector<Entry> all;
 };
@@ -65,8 +65,9 @@ struct WarpContext {
   Schedule* schedule = nullptr;
   DeferredAtomics* deferred = nullptr;                // nullptr, unless the schedule defers atomics
   DeferralList* deferrals = nullptr;                 // this warp's
-  uint32_t deferred_mask = 0,
-           blocked_mask = 0;  // lanes that did not execute the last atomic (deferred_atomics.h)
+  // Lanes that did not execute the last atomic.  deferred: theirs lets others execute first; blocked: theirs must follow
+  // another warp's (deferred_atomics.h).
+  uint32_t deferred_mask = 0, blocked_mask = 0;
   bool deferral_done = false;  // the atomic was deferred before, and executes now
   Observer* observer = nullptr;  // nullptr without an analysis
   bool follows_values = false;  // the observer follows values of this warp from register to register
@@ -75,7 +76,7 @@ struct WarpContext {
   int compute_capability = 80;  // of the device: 80 for 8.0
   uint64_t clock = 0;
   uint64_t atomics = 0;
-  bool observed_change = false;  // a load returned a value other than the register held
+  bool result_changed = false;  // a load returned a value other than the register held
   uint64_t* visible_writes = nullptr;  // counter of the launch's writes to shared and global memory
   KernelFault fault = KernelFault::None;
   uint64_t fault_address = 0;

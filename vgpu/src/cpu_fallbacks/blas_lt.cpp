@@ -183,5 +183,6 @@ API int cublasLtMatmul(void*, const MatmulDescriptor* descriptor, const void* al
                  offset_by_elements(at_d, gemm.d.type, k * product.d.batch_stride), product.epilogue(k));
     };
   };
-  return run_fallback_on_stream("cublasLtMatmul", stream, prepare, WhenDisabled::Trial);
+  // ReturnError: if the call is not supported, it returns an error and raises nothing in the Python program.
+  return run_fallback_on_stream("cublasLtMatmul", stream, prepare, OnFailure::ReturnError);
 }

@@ -43,15 +43,16 @@ Operation multiply_strided(const Gemm& product, const void* a, int64_t stride_a,
 
 // Returns how an unsupported call fails. Only auto-tuners name an algorithm by its number; to them the call may return an
 // error, which they handle by trying another algorithm.
-WhenDisabled failure_mode_of(int algorithm) {
+OnFailure failure_mode_of(int algorithm) {
   constexpr int kDefault = -1, kDefaultTensorOp = 99;
-  return algorithm == kDefault || algorithm == kDefaultTensorOp ? WhenDisabled::OnStream : WhenDisabled::Trial;
+  return algorithm == kDefault || algorithm == kDefaultTensorOp ? OnFailure::RaiseInPython : OnFailure::ReturnError;
 }
 
 }  // namespace
 
 namespace vgpu {
 
+// compute: cublasComputeType_t (cublas_api.h), whose numbers begin with 64; before CUDA 11 a DataType.
 DataType accumulator_type(int compute, DataType result) {
   bool complex = result == DataType::Complex || result == DataType::DoubleComplex;
   switch (compute) {

@@ -103,6 +103,7 @@ bool advance(Dims& position, const Dims& dims) {
 
 }  // namespace
 
+// A tap is an element of the window.
 WindowIndices::WindowIndices(const Dims& input, const Dims& output, const Dims& window, const Dims& pads, const Dims& strides,
                              const Dims& dilations, bool is_convolution)
     : taps_(element_count(window)), outputs_(element_count(output)) {

@@ -52,19 +52,19 @@ struct Filter { TensorDescriptor tensor; };
 struct Convolution {
   Dims pads, strides, dilations;
   bool is_convolution = false;  // otherwise a cross-correlation
-  int groups = 1, math = 0;
+  int groups = 1, math = 0;  // math: cudnnMathType_t
 };
 
 // cudnnPoolingDescriptor_t
 struct Pooling {
-  int mode = 0;
+  int mode = 0;  // cudnnPoolingMode_t
   bool propagates_nan = false;
   Dims window, pads, strides;
 };
 
 // cudnnActivationDescriptor_t
 struct Activation {
-  int mode = 0;
+  int mode = 0;  // cudnnActivationMode_t
   bool propagates_nan = false;
   double coefficient = 0;
 

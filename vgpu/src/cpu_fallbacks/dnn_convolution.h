@@ -27,6 +27,8 @@ struct ConvolutionShapes {
   }
   static const TensorDescriptor& checked(const TensorDescriptor& tensor) { return tensor.check(), tensor; }
 
+  // n: a sample; k: an output channel of the group; term: an input channel of the group with a tap (element of the window);
+  // output: a position of y.
   int64_t terms() const { return group_inputs * windows.taps(); }  // of each sum
   int64_t w_index(int64_t group, int64_t k, int64_t term) const { return (group * group_outputs + k) * terms() + term; }
   int64_t y_index(int64_t n, int64_t group, int64_t k, int64_t output) const {

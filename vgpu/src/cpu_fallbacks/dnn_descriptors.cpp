@@ -64,8 +64,8 @@ API int cudnnDeriveBNTensorDescriptor(TensorDescriptor* descriptor, const Tensor
   if (!descriptor || !from) return bad_parameter();
   Dims dims = from->dims;
   for (size_t k = 0; k < dims.size(); k++)
-    if (k == 0 || (k > 1 && mode != 0)) dims[k] = 1;
-  return set_packed(descriptor, from->kind == 1 ? 1 : 0, dims, false);
+    if (k == 0 || (k > 1 && mode != 0)) dims[k] = 1;  // mode 0: CUDNN_BATCHNORM_PER_ACTIVATION
+  return set_packed(descriptor, from->kind == 1 ? 1 : 0, dims, false);  // doubles for doubles, else floats
 }
 
 API int cudnnSetFilter4dDescriptor(Filter* descriptor, int kind, int format, int k, int c, int h, int w) {
@@ -90,7 +90,7 @@ API int cudnnSetConvolutionNdDescriptor(Convolution* descriptor, int rank, const
   return set(descriptor, [&](Convolution& convolution) {
     convolution.pads = to_dims(rank, pads), convolution.strides = to_dims(rank, strides),
     convolution.dilations = to_dims(rank, dilations);
-    convolution.is_convolution = mode == 0;
+    convolution.is_convolution = mode == 0;  // CUDNN_CONVOLUTION; 1: CUDNN_CROSS_CORRELATION
   });
 }
 API int cudnnSetConvolutionGroupCount(Convolution* descriptor, int groups) {

@@ -10,7 +10,8 @@
 namespace vgpu {
 namespace {
 
-// Where an operation of convolution has its attributes. The gradients are written with `d`: x, w or y of one call is dx.
+// The attributes of an operation of convolution (cudnn_graph.h: cudnnBackendAttributeName_t). Of a backward operation, y is dy,
+// and x or w, which it writes, is dx or dw.
 struct ConvolutionAttributes {
   GraphDescriptorType type;
   int alpha, beta, convolution, w, x, y;

@@ -117,7 +117,7 @@ struct GraphDescriptor {
   const GraphAttribute& find(int name) const;
 };
 
-// Checks the descriptor of an operation. InvalidValue, FallbackUnsupported.
+// Checks the descriptor of an operation; throws InvalidValue or FallbackUnsupported.
 void check_operation(const GraphDescriptor& operation);
 // Checks the plan; returns the operation that computes its graph, in the graph's order, on the pointers of the variant pack.
 Operation prepare_graph(const GraphDescriptor& plan, const GraphDescriptor& variant_pack);

@@ -50,7 +50,7 @@ std::shared_ptr<GraphDescriptor> finalized(GraphDescriptorType type) {
 
 // One engine computes every graph: it has no knobs, nothing random, and needs no memory.
 void finalize_engine(GraphDescriptor& engine) {
-  engine.descriptor(kEngineGraph);
+  engine.descriptor(kEngineGraph);  // throws InvalidValue if it is not set
   if (engine.value<int64_t>(kEngineIndex) != 0) throw FallbackUnsupported();
   set_empty(engine, {kKnobInfo, kNumericalNotes, kLayoutInfo, kBehaviorNotes});
 }
@@ -84,7 +84,7 @@ void finalize(GraphDescriptor& descriptor) {
       descriptor.descriptor(kConfiguredEngine);
       return set_empty(descriptor, {kKnobChoices});
     case GraphDescriptorType::ExecutionPlan:
-      call_of_plan(descriptor);  // its graph is there
+      call_of_plan(descriptor);  // throws InvalidValue if it has no graph
       set_empty(descriptor, {kComputedIntermediateIds});
       return set_number(descriptor, kWorkspaceSize, 0);
   }

@@ -26,7 +26,8 @@ struct Call {
   void* reserve;
 };
 
-// What the three calls share: the order of steps, and loading and storing weights, states and sequences.
+// What the three calls share: the order of steps, and loading and storing weights, states and sequences. A pseudo-layer is one
+// direction of a layer; `p` is its number.
 template <class T> class Pass {
  public:
   explicit Pass(const Call& call)
@@ -124,7 +125,7 @@ void step_forward(const Recurrent& network, const ReserveLayout& layout, const T
     } else if (network.cell == Cell::Gru) {
       const T reset = gate_of(0) = sigmoid(sum(0)), update = gate_of(1) = sigmoid(sum(1));
       const T candidate = gate_of(2) = T(tanh_of(input[2 * size + k] + reset * recurrent[2 * size + k]));
-      kept[layout.cell_state() + k] = recurrent[2 * size + k];
+      kept[layout.cell_state() + k] = recurrent[2 * size + k];  // a GRU has no cell state; the gradients need this sum
       h[k] = (1 - update) * candidate + update * h[k];
     } else {
       h[k] = network.cell == Cell::Relu ? (sum(0) > 0 ? sum(0) : T(0)) : T(tanh_of(sum(0)));

@@ -1,4 +1,4 @@
-// Recurrent networks of cuDNN: the descriptors, the layout of weights and reserve space, and one step of a cell.
+// Recurrent networks of cuDNN: the descriptors, and the layout of weights, sequences and reserve space.
 #pragma once
 #include "dnn.h"
 
@@ -21,7 +21,7 @@ struct Recurrent {
   bool is_bidirectional = false, skips_input = false;
   Dropout* dropout_desc = nullptr;
   float dropout = 0;
-  // What computes nothing here: programs ask for it again.
+  // Attributes that change no result here; they are stored because programs read them back.
   int algorithm = 0, math_precision = 0, math_type = 0;
   unsigned flags = 0;
 
@@ -54,7 +54,7 @@ struct Sequences {
 // What the forward pass keeps of one step for the gradients, and what the gradient of the data keeps for that of the weights.
 // All of it lies in the reserve space, in the type of computing.
 struct ReserveLayout {
-  int64_t gates, hidden, samples, steps;
+  int64_t gates, hidden, samples, steps;  // gates, hidden: elements of one step's gates and of its state
 
   ReserveLayout(const Recurrent& network, const Sequences& x)
       : gates(network.gates() * network.hidden_size),

@@ -7,7 +7,7 @@
 namespace vgpu {
 
 void Recurrent::check() const {
-  data_type_of(kind);  // supported
+  data_type_of(kind);  // throws FallbackUnsupported unless it is supported
   if (skips_input || (projection_size && projection_size != hidden_size)) throw FallbackUnsupported();
   if (int(cell) < 0 || int(cell) > 3 || input_size <= 0 || hidden_size <= 0 || layers <= 0) throw InvalidValue();
 }
@@ -41,10 +41,11 @@ int64_t Sequences::rows() const {
   return sum;
 }
 
+// layout (cudnn_adv.h: cudnnRNNDataLayout_t): 0 step by step, 1 likewise without padding (packed), 2 sample by sample.
 int64_t Sequences::row(int64_t time, int64_t sample) const {
   if (layout == 2) return sample * max_length + time;
   if (layout == 0) return time * batch_size + sample;
-  int64_t before = 0;  // of the steps before, those that are in a sequence
+  int64_t before = 0;  // vectors of the steps before `time`
   for (int length : lengths) before += std::min<int64_t>(length, time);
   return before + sample;
 }
@@ -131,7 +132,7 @@ void set_packed(TensorDescriptor* descriptor, int kind, Dims dims) {
 }  // namespace
 
 API int cudnnDropoutGetStatesSize(void*, size_t* bytes) {
-  return run_query("cudnnDropoutGetStatesSize", [&] { *bytes = 8; });
+  return run_query("cudnnDropoutGetStatesSize", [&] { *bytes = 8; });  // any size does: nothing uses the states
 }
 API int cudnnGetRNNTempSpaceSizes(void*, const Recurrent* network, int training, const Sequences* x, size_t* workspace_bytes,
                                   size_t* reserve_bytes) {

@@ -35,8 +35,9 @@ void print_uninitialized_read(const char* call) {
                static_cast<unsigned long long>(allocation.number));
 }
 
-int refuse(const char* call, WhenDisabled when_disabled) {
-  return when_disabled == WhenDisabled::Trial ? report_unsupported(call) : report_unsupported_on_stream(call);
+// ReturnError: the call returns an error.  RaiseInPython: in a Python program it succeeds and the program gets an exception.
+int refuse(const char* call, OnFailure on_failure) {
+  return on_failure == OnFailure::ReturnError ? report_unsupported(call) : report_unsupported_on_stream(call);
 }
 
 // Runs f() and returns the library's status.  The caller handles FallbackUnsupported.
@@ -106,17 +107,16 @@ int run_query(const char* call, const std::function<void()>& f) {
   }
 }
 
-int run_fallback_erased(const char* call, WhenDisabled when_disabled, void (*f)(void*), void* context) {
-  if (!is_fallback_enabled(call) || is_anything_captured()) return refuse(call, when_disabled);
+int run_fallback_erased(const char* call, OnFailure on_failure, void (*f)(void*), void* context) {
+  if (!is_fallback_enabled(call) || is_anything_captured()) return refuse(call, on_failure);
   wait_for_all();
   try {
     return run_now(call, [=] { f(context); });
-  } catch (const FallbackUnsupported&) { return refuse(call, when_disabled); }
+  } catch (const FallbackUnsupported&) { return refuse(call, on_failure); }
 }
 
-int run_fallback_on_stream(const char* call, void* handle, const std::function<Operation()>& prepare,
-                           WhenDisabled when_disabled) {
-  if (!is_fallback_enabled(call)) return refuse(call, when_disabled);
+int run_fallback_on_stream(const char* call, void* handle, const std::function<Operation()>& prepare, OnFailure on_failure) {
+  if (!is_fallback_enabled(call)) return refuse(call, on_failure);
   Stream* stream = stream_of(handle);
   if (!stream) return library_status(call)->invalid_value;
   try {
@@ -127,7 +127,7 @@ int run_fallback_on_stream(const char* call, void* handle, const std::function<O
       return *capture_result ? library_status(call)->execution_failed : kSuccess;
     wait_for_all();
     return run_now(call, operation);
-  } catch (const FallbackUnsupported&) { return refuse(call, when_disabled); }
+  } catch (const FallbackUnsupported&) { return refuse(call, on_failure); }
 }
 
 }  // namespace vgpu

@@ -22,22 +22,23 @@ void check_write(void* data, uint64_t bytes);
 void check_read_strided(const void* data, uint64_t bytes, uint64_t stride, uint64_t count);
 void check_write_strided(void* data, uint64_t bytes, uint64_t stride, uint64_t count);
 
-// How a call fails if its fallback is disabled or does not support the arguments: Trial by report_unsupported(), OnStream by
-// report_unsupported_on_stream() (unsupported_call.h).
-enum class WhenDisabled : uint8_t { OnStream, Trial };
+// How a call fails if its fallback is disabled or does not support the arguments.  ReturnError: it returns an error, by
+// report_unsupported().  RaiseInPython: in a Python program it succeeds and the program gets an exception, since TensorFlow ends the
+// process after an error on a stream, by report_unsupported_on_stream().
+enum class OnFailure : uint8_t { RaiseInPython, ReturnError };
 
 // Runs f(context) as the fallback of `call`, after all work on streams; returns the library's status.
-int run_fallback_erased(const char* call, WhenDisabled when_disabled, void (*f)(void*), void* context);
+int run_fallback_erased(const char* call, OnFailure on_failure, void (*f)(void*), void* context);
 
-template <class F> int run_fallback(const char* call, F f, WhenDisabled when_disabled = WhenDisabled::OnStream) {
-  return run_fallback_erased(call, when_disabled, [](void* context) { (*static_cast<F*>(context))(); }, &f);
+template <class F> int run_fallback(const char* call, F f, OnFailure on_failure = OnFailure::RaiseInPython) {
+  return run_fallback_erased(call, on_failure, [](void* context) { (*static_cast<F*>(context))(); }, &f);
 }
 
 // Likewise for a call whose handle has a stream: runs the operation that prepare() returns, or adds it to the graph if that
 // stream is captured.  prepare() checks the arguments, and copies those that the host may change after the call.
 using Operation = std::function<void()>;
 int run_fallback_on_stream(const char* call, void* stream, const std::function<Operation()>& prepare,
-                           WhenDisabled when_disabled = WhenDisabled::OnStream);
+                           OnFailure on_failure = OnFailure::RaiseInPython);
 
 // Runs f() as a call that computes nothing on the device, such as the size of a workspace: the library's status, or that of a
 // call that is not supported if the fallback is off or f() throws FallbackUnsupported.

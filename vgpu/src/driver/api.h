@@ -48,7 +48,8 @@ struct Copy {
   size_t bytes;
   bool to_device = false, from_device = false;
 };
-CudaResult copy_immediately(const Copy& copy, uint32_t operation);  // without waiting; operation: its number in StreamOrder
+CudaResult copy_immediately(const Copy& copy,
+                            uint32_t operation);  // without waiting; operation: its number for VGPU_CHECK=order
 int copy_now(const Copy& copy);                     // in order of the legacy default stream
 int copy_on(void* stream, const Copy& copy);        // in order of the stream; pageable memory is copied before it returns
 int copy_in_order(void* stream, const Copy& copy);  // in order of the stream; the host never waits, as in a graph
@@ -84,7 +85,7 @@ bool is_pageable(uint64_t at);   // whether it is host memory that the device ca
 // memory was staged (CUDA driver API, "API synchronization behavior").
 bool is_awaited(uint64_t from, uint64_t to);
 
-// Loads a module from a container, PTX or a wrapper of one; vgpu_last_error() gives the reason of a failure.
+// Loads a module from a container (fat binary), a wrapper of one, PTX or a cubin; vgpu_last_error() tells why it failed.
 CudaResult load_module(CudaModule*& module, const void* image);
 
 // Launches in order of the stream.  kInvalidConfiguration: the device does not support this grid or block.

@@ -44,6 +44,7 @@ CudaResult check(const ArrayDescriptor* descriptor) {
   if (!descriptor || !descriptor->width || (descriptor->depth && !descriptor->height && !(descriptor->flags & kLayeredArray)))
     return kInvalidValue;
   if (descriptor->flags & ~(kKnownFlags | kUnsupportedFlags)) return kInvalidValue;
+  // Formats (CUarray_format) from 0x50 on are those for graphics and video.
   if (descriptor->flags & kUnsupportedFlags || static_cast<unsigned>(descriptor->format) >= 0x50) {
     note_unsupported("cuArray3DCreate: a cubemap, or an array for graphics or video");
     return kNotSupported;

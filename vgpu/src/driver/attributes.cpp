@@ -49,6 +49,7 @@ const Architecture& architecture() {
 
 bool is_known_attribute(int number) { return number >= 1 && number < 200; }
 
+// number: cuda.h: CUdevice_attribute.
 int attribute(int number) {
   switch (number) {
     case 1:
@@ -61,16 +62,16 @@ int attribute(int number) {
     case kSharedOfBlock: return 49152;
     case kConstantBytes: return 65536;
     case kLanesOfWarp: return 32;
-    case kPitch: return 2147483647;
+    case kMaxPitch: return 2147483647;
     case kRegistersOfBlock:
     case 82: return 65536;  // registers of a multiprocessor
-    case kClock: return 1380000;  // kHz
+    case kClockKhz: return 1380000;  // kHz
     case kTextureAlignment:
     case kSurfaceAlignment: return 512;
     case kTexturePitchAlignment: return 32;
     case 44: return 1;  // gathers from textures
     case kMultiprocessors: return static_cast<int>(settings().multiprocessors);
-    case kMemoryClock: return 877000;  // kHz
+    case kMemoryClockKhz: return 877000;  // kHz
     case kBusWidth: return 4096;  // bits
     case kL2Bytes: return 6291456;
     case kThreadsOfMultiprocessor: return architecture().threads;
@@ -93,7 +94,7 @@ int attribute(int number) {
     case 89:
     case 90:
     case 95:
-    case 102: return 1;  // supported features
+    case 102: return 1;  // supported features, and the number of the PCI bus (33)
     default: return texture_limit(number);
   }
 }

@@ -1,4 +1,4 @@
-// Attributes of the device, numbered as in cuda.h (CUdevice_attribute); the runtime uses the same numbers.
+// Attributes of the device, numbered as in cuda.h (CUdevice_attribute); the CUDA runtime uses the same numbers.
 #pragma once
 
 namespace vgpu {
@@ -10,11 +10,11 @@ enum Attribute : int {
   kSharedOfBlock = 8,
   kConstantBytes = 9,
   kLanesOfWarp = 10,
-  kPitch = 11,
+  kMaxPitch = 11,  // the largest of a copy, in bytes
   kRegistersOfBlock = 12,
-  kClock = 13,
+  kClockKhz = 13,  // kHz, as kMemoryClockKhz
   kMultiprocessors = 16,
-  kMemoryClock = 36,
+  kMemoryClockKhz = 36,
   kBusWidth = 37,
   kL2Bytes = 38,
   kThreadsOfMultiprocessor = 39,
@@ -33,7 +33,7 @@ enum Attribute : int {
   kSharedReserved = 111
 };
 
-int attribute(int number);
-bool is_known_attribute(int number);
+int attribute(int number);  // its value for this device; 0: not supported
+bool is_known_attribute(int number);  // whether it is from 1 to 199, which includes all that CUDA defines
 
 }  // namespace vgpu

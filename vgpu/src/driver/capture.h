@@ -12,7 +12,7 @@ namespace vgpu {
 bool is_anything_captured();
 
 // These return the result of a call that was captured or that a capture forbids; nullopt: the caller executes the work.
-// make_step(step): sets the step of the node and returns a CUDA result.
+// make_step(step): sets the node's step, a function that enqueues its work at each launch of the graph; returns a CUDA result.
 std::optional<int> add_node(Stream& stream, const std::function<CudaResult(Step&)>& make_step);
 template <class F> std::optional<int> capture_with(Stream& stream, F make_step) {
   return is_anything_captured() ? add_node(stream, make_step) : std::nullopt;
@@ -29,6 +29,6 @@ CudaResult refuse_if_captured(const Event& event);
 CudaResult refuse_while_capturing();  // for calls that may depend on a captured stream, such as cuMemAlloc
 CudaResult refuse_legacy();  // for synchronous calls, which use the legacy default stream
 
-void forget_captures_of(const Stream& stream);
+void forget_captures_of(const Stream& stream);  // for a stream that is destroyed: invalidates its capture
 
 }  // namespace vgpu

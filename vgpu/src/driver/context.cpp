@@ -143,7 +143,7 @@ API int cuDeviceComputeCapability(int* major, int* minor, int device) {
   if (!major || !minor) return kInvalidValue;
   return for_device(device, [=] { return *major = attribute(kMajor), *minor = attribute(kMinor), kSuccess; });
 }
-API int cuDeviceGetProperties(int* properties, int device) {  // CUdevprop
+API int cuDeviceGetProperties(int* properties, int device) {  // CUdevprop: attributes 1 to 14
   if (!properties) return kInvalidValue;
   return for_device(device, [=] {
     int* next = properties;

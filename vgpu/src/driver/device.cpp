@@ -35,7 +35,7 @@ CudaResult result_of(KernelFault fault) {
     case KernelFault::None: return kSuccess;
     case KernelFault::OutOfBounds:
     case KernelFault::ReadOnly:
-    case KernelFault::NoObject: return kIllegalAddress;
+    case KernelFault::InvalidTextureObject: return kIllegalAddress;
     case KernelFault::Misaligned: return kMisalignedAddress;
     case KernelFault::Assertion: return kAssert;
     case KernelFault::IllegalInstruction: return kIllegalInstruction;
@@ -106,7 +106,7 @@ Device::Device()
 }
 
 // Creates the file of VGPU_USED, which shows that the program uses the device, and the observers for VGPU_REPORT,
-// VGPU_MEMORY_TRACE and VGPU_CHECK (analysis/).
+// VGPU_MEMORY_TRACE and VGPU_CHECK (analysis/).  Memcheck needs gaps between shared variables (guards_shared_).
 void Device::make_observers() {
   const Settings& options = settings();
   if (!options.used_file.empty()) std::fclose(open_report_file("VGPU_USED", options.used_file));

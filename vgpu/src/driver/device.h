@@ -104,7 +104,7 @@ class Device {
   // The compute capability, 70 for 7.0.  It does not change after the first call.
   int capability() { return capability_fixed_ = true, capability_; }
   int architecture() const { return capability_; }  // the current capability, which may still increase
-  bool guards_shared() const { return guards_shared_; }
+  bool guards_shared() const { return guards_shared_; }  // whether gaps separate shared variables (VGPU_CHECK=memcheck)
   // Registers that the program has code for this architecture.  The device has the newest capability registered.
   void register_arch(int arch) {
     if (!capability_fixed_ && arch > capability_) capability_ = arch;
@@ -118,7 +118,7 @@ class Device {
   const DecodedFunction* decode_kernel(Kernel& kernel);
   void set_last_error(const std::string& message);
   CudaResult set_sticky_error(CudaResult fault, const std::string& message);  // cannot be cleared
-  void record_fallback(const char* call);
+  void record_fallback(const char* call);  // notes a vendor library's call that is computed on the CPU
   // For VGPU_CHECK=order, called without the lock: before copies and fills, and when the host reads a value on which its decisions
   // may depend.  Without that check, stream_order() is nullptr and the others do nothing.
   StreamOrder* stream_order() { return stream_order_.get(); }
@@ -133,9 +133,10 @@ class Device {
   // Checks a launch as prepare() does, and packs its arguments in the layout of the kernel's parameters.
   CudaResult pack(std::vector<uint8_t>& parameters, Kernel& kernel, const Configuration& configuration,
                   const Arguments& arguments);
-  int max_dynamic_shared(const Kernel& kernel) const;   // in bytes; the kernel must be decoded
+  int max_dynamic_shared(const Kernel& kernel) const;  // in bytes; the kernel must be decoded
   int occupancy(const Kernel* kernel, int threads, uint64_t shared);  // blocks per multiprocessor
   CudaResult sticky_error() const;  // the fault after which all calls fail; kNotPermitted in a host function
+  // Returns the time to report between two events, which the schedule chooses.
   float event_milliseconds() { return schedule_.event_milliseconds(); }
   uint64_t launches() const { return launches_; }
   const std::set<std::string>& codes() const { return codes_; }  // Launch::code of all launches; the caller holds the lock
@@ -158,7 +159,7 @@ class Device {
   Schedule schedule_;
   ObserverList observers_;
   std::unique_ptr<StreamOrder> stream_order_;
-  OrderProver* prover_ = nullptr;  // one of the observers
+  OrderProver* prover_ = nullptr;  // one of the observers; nullptr without VGPU_CHECK=order
   int capability_;
   bool capability_fixed_;
   bool guards_shared_ = false;

@@ -21,12 +21,14 @@ template <int kEntry> int unknown_hooks() { return unknown("callback hooks", kEn
 template <int kEntry> int unknown_tls() { return unknown("thread storage", kEntry); }
 template <int kEntry> int unknown_storage() { return unknown("context storage", kEntry); }
 
+// Entries of the runtime interface.  wrapper: a struct with a pointer to a container (fatbin); header: a container.
 int module_of(void** module, const void* wrapper) { return cuModuleLoadData(module, wrapper); }
 int primary_context(void** primary, int) { return *primary = context(), kSuccess; }
 int module_of_extended(void** module, const void* wrapper, void*, void*, unsigned) { return cuModuleLoadData(module, wrapper); }
 int module_of_header(const void* header, void** module, void*, void*, unsigned) { return cuModuleLoadData(module, header); }
 void do_nothing(size_t) {}
 
+// Zeroed memory that two entries of the callback hooks hand out; what it is for is not documented.
 uint64_t first_buffer[1024], second_buffer[14];
 void get_first_buffer(void** buffer, size_t* bytes) { *buffer = first_buffer, *bytes = sizeof first_buffer; }
 void get_second_buffer(void** buffer, size_t* bytes) { *buffer = second_buffer, *bytes = sizeof second_buffer; }
@@ -103,6 +105,7 @@ API int cuGetExportTable(const void** table, const unsigned char* id) {
       {{0xc6, 0x93, 0x33, 0x6e, 0x11, 0x21, 0xdf, 0x11, 0xa8, 0xc3, 0x68, 0xf3, 0x55, 0xd8, 0x95, 0x93}, storage}};
   for (const auto& candidate : tables)
     if (std::memcmp(id, candidate.id, 16) == 0) return *table = candidate.table, kSuccess;
+  // The first half of the UUID of the table of integrity checks.
   static constexpr unsigned char kIntegrity[] = {0xd4, 0x08, 0x20, 0x55, 0xbd, 0xe6, 0x70, 0x4b};
   if (std::memcmp(id, kIntegrity, sizeof kIntegrity) == 0)
     note_unsupported("NVIDIA's runtime library of CUDA 11 or newer, linked into a program: it wants NVIDIA's own driver");

@@ -1,5 +1,5 @@
-// Calls by the names that they had before CUDA 3.2 introduced _v2 forms, for programs that look these names up, such as Taichi.
-// Forms with 32-bit addresses fail with kInvalidContext, as no context here has such addresses.
+// Calls by the names that they had before their _v2 forms (most since CUDA 3.2), for programs that look these names up, such as
+// Taichi; and calls for graphics.  Forms with 32-bit addresses fail with kInvalidContext, as no context has such addresses.
 #include <algorithm>
 
 #include "api.h"

@@ -1,4 +1,5 @@
 // Copies and fills of rectangles and boxes, and copies between peers (of which there is only one device).
+// Each has a number for VGPU_CHECK=order (number_operation()), which counts wait_without_ordering() as no wait of the host.
 #include "api.h"
 #include "arrays.h"
 #include "capture.h"
@@ -38,6 +39,7 @@ uint64_t row_address(const Memcpy3DSide& side, size_t y, size_t z) {
   return base_address(side) + (side.z + z) * slice_bytes(side) + (side.y + y) * side.pitch + side.x;
 }
 
+// Returns whether a * b fits into 64 bits, with room for sums of such products.
 bool fits_product(size_t a, size_t b) { return !a || b <= (SIZE_MAX >> 8) / a; }
 
 // Returns whether rows fit into the pitch and slices into their rows, if there are several, without overflow.

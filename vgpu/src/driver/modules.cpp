@@ -18,7 +18,7 @@ using namespace vgpu;
 
 namespace vgpu {
 
-// Machine code of sm_80 runs on all devices with compute capability 8.x.
+// Machine code of sm_80 runs on all devices with compute capability 8.x; VGPU_CODE=sass prefers it to PTX.
 CodeRequest code_request(int arch) {
   const bool reads_machine_code = arch / 10 == sm80::kArchitecture / 10;
   return {arch, reads_machine_code ? sm80::kArchitecture : 0, settings().code == "sass"};
@@ -37,10 +37,10 @@ CudaResult load_module(CudaModule*& module, const void* image) {
       GpuCode code = select_code(image, code_request(device.architecture()));
       if (code.kind == CodeKind::MachineCode)
         loaded->image = std::make_unique<sm80::LoadedCubin>(std::move(code.bytes), device.memory());
-      else
+      else  // guards_shared(): gaps between shared variables for VGPU_CHECK=memcheck
         loaded->image =
             std::make_unique<LoadedModule>(std::move(code.bytes), device.memory(), device.guards_shared(), target > 0);
-    } catch (const NoPtx& error) {  // reported when one of its kernels is launched
+    } catch (const NoSuitableCode& error) {  // reported when one of its kernels is launched
       loaded->unsupported_reason = error.what();
     }
     module = Handles<CudaModule>::all().add(std::move(loaded));
@@ -260,7 +260,7 @@ int launch(Kernel& kernel, const Configuration& configuration, const Arguments& 
     return *capture_result;
   Launch prepared;
   if (CudaResult error = Device::get().prepare(prepared, kernel, configuration, arguments)) return error;
-  prepared.operation = number_operation(*target);
+  prepared.operation = number_operation(*target);  // for VGPU_CHECK=order
   return in_order(stream, [prepared = std::move(prepared)] { return Device::get().run(prepared); });
 }
 

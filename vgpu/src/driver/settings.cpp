@@ -1,4 +1,4 @@
-// Parses the VGPU_* environment variables.
+// Parses the VGPU_* environment variables; struct Settings says what each means.
 #include "settings.h"
 
 #include <algorithm>

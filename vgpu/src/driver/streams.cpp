@@ -1,4 +1,5 @@
-// Streams, events, host functions, and the thread for deferred work.
+// Streams, events, host functions, and the thread for deferred work: host functions, and what waits for them.  on_host_source()
+// tells VGPU_CHECK=order that the program's decisions may depend on a host function, or on the time of an event.
 #include "streams.h"
 
 #include <algorithm>
@@ -149,6 +150,7 @@ template <class F> int with_event(void* handle, F f) {
 
 namespace vgpu {
 
+// Returns a unique handle for an object of a vendor library.
 void* dummy_handle() {
   static std::atomic<uint64_t> last{0x1000};
   return pointer(last += 64);
@@ -156,14 +158,14 @@ void* dummy_handle() {
 
 bool in_host_function() { return in_host_function_; }
 
-uint32_t next_stream_number() {
+uint32_t next_order_number() {
   static std::atomic<uint32_t> last{StreamOrder::kLegacy};
   return ++last;
 }
 
 uint32_t number_operation(const Stream& stream) {
   StreamOrder* order = Device::get().stream_order();
-  return order ? order->add(stream.number, stream.is_blocking()) : 0;
+  return order ? order->add(stream.number, stream.is_blocking()) : 0;  // 0: VGPU_CHECK=order is not set
 }
 
 void destroy_streams_of(const void* context) {

@@ -13,13 +13,13 @@ using Work = std::function<int()>;  // returns a CUDA result
 
 constexpr unsigned kNonBlocking = 1;  // CU_STREAM_NON_BLOCKING
 
-uint32_t next_stream_number();  // from 1 on
+uint32_t next_order_number();  // of streams and events together, from 1 on; the legacy default stream has 0
 struct Stream {
   ~Stream();
   const void* owner = nullptr;  // the context with which it is destroyed
   unsigned flags = 0;
   int priority = 0;
-  uint32_t number = next_stream_number();
+  uint32_t number = next_order_number();
   std::atomic<uint64_t> last{0};  // number of its last deferred work; 0: none
   bool is_blocking() const { return !(flags & kNonBlocking); }  // whether it is ordered with the legacy default stream
 };
@@ -27,7 +27,7 @@ struct Event {
   const void* owner = nullptr;
   unsigned flags = 0;
   std::atomic<bool> recorded{false};
-  const uint32_t number = next_stream_number();
+  const uint32_t number = next_order_number();
   std::atomic<uint64_t> after{0};  // number of the deferred work that it waits for; 0: none
   bool is_timed() const { return !(flags & 2); }  // CU_EVENT_DISABLE_TIMING
 };

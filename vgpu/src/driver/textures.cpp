@@ -112,8 +112,8 @@ CudaResult apply_sampler(Texture& texture, const TextureDescriptor& descriptor) 
   for (int k = 0; k < 3; k++) texture.address[k] = static_cast<AddressMode>(descriptor.address[k]);
   std::copy(std::begin(descriptor.border), std::end(descriptor.border), texture.border);
   texture.linear = descriptor.filter == 1, texture.normalized = descriptor.flags & kNormalizedCoordinates;
-  texture.promoted = is_promoted(texture.texels, descriptor.flags);
-  if (texture.promoted || is_float(texture.texels.format)) return kSuccess;
+  texture.reads_integers_as_floats = is_promoted(texture.texels, descriptor.flags);
+  if (texture.reads_integers_as_floats || is_float(texture.texels.format)) return kSuccess;
   if (texture.linear) return kInvalidValue;  // integers cannot be filtered
   const bool has_border_color =
       std::any_of(std::begin(descriptor.border), std::end(descriptor.border), [](float component) { return component != 0; });
@@ -131,9 +131,9 @@ API int cuTexObjectCreate(uint64_t* handle, const ResourceDescriptor* resource, 
   if (view) return report_not_supported("cuTexObjectCreate: a resource view");
   Texture texture;
   if (CudaResult error = resource_texels(texture.texels, *resource)) return error;
-  texture.fetched = resource->kind == kLinearResource;  // read by tex1Dfetch, for which texels outside are zero
+  texture.is_zero_outside = resource->kind == kLinearResource;  // read by tex1Dfetch, for which texels outside are zero
   TextureDescriptor effective = *sampler;
-  if (texture.fetched)
+  if (texture.is_zero_outside)
     effective.filter = 0, std::fill_n(effective.border, 4, 0.0f);  // linear memory has no filtering and no border color
   if (CudaResult error = apply_sampler(texture, effective)) return error;
   *handle = objects().add(texture);

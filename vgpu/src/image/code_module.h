@@ -21,12 +21,13 @@ struct ModuleVariable { uint64_t address, size; };
 
 class CodeModule : public Functions {
  public:
-  virtual const char* code_name() const = 0;  // "ptx", or the architecture of machine code
+  virtual const char* code_name() const = 0;  // "ptx", or "sm_80" of machine code
   virtual const KernelSignature* signature(const std::string& kernel) = 0;  // nullptr: no such kernel
   virtual const ModuleVariable* variable(const std::string& name) const = 0;
   virtual std::vector<std::string> entries() const = 0;  // the kernels' names
   virtual uint64_t constant_bytes() const = 0;  // size of all variables in constant memory
-  // Returns the parameters of a launch as the code expects them: the caller's parameters, with other launch constants.
+  // Returns the parameters of a launch as the code expects them: the caller's parameters; for machine code,
+  // the contents of constant bank 0, which also has the sizes of grid and block.
   virtual std::vector<uint8_t> parameter_block(const DecodedFunction& kernel, std::vector<uint8_t> parameters,
                                                const uint32_t grid[3], const uint32_t block[3]) const = 0;
 };

@@ -74,6 +74,7 @@ class CubinReader {
   }
 
  private:
+  // Attributes in the sections .nv.info (EIATTR_*).
   enum Attribute : uint8_t {
     kMaxThreads = 0x05,
     kParameterBank = 0x0a,
@@ -176,6 +177,7 @@ class CubinReader {
       owner->stack_bytes = std::max(owner->stack_bytes, bytes);
   }
 
+  // Adds a storage: a section of variables, which is allocated in device memory.
   void add_storage(size_t index) {
     const Section& section = sections_[index];
     static const char* const names[] = {".nv.global", ".nv.global.init", ".nv.constant3", ".nv.constant4"};
@@ -231,7 +233,7 @@ class CubinReader {
 
   Cubin::CodeRelocation code_relocation(const Cubin::Function& owner, const Elf64_Rel& entry, uint64_t addend) const {
     using Result = Cubin::CodeRelocation;
-    constexpr uint32_t kLowWord = 0x38, kHighWord = 0x39, kTarget = 0x3a;
+    constexpr uint32_t kLowWord = 0x38, kHighWord = 0x39, kTarget = 0x3a;  // types of relocations (R_CUDA_*)
     constexpr uint64_t kInstruction = 16;
     const uint64_t type = ELF64_R_TYPE(entry.r_info);
     if (entry.r_offset > owner.code.size() || owner.code.size() - entry.r_offset < kInstruction)

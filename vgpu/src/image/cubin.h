@@ -16,6 +16,7 @@ struct Cubin {
   struct CodeRelocation {
     enum Field : uint8_t { Unknown, LowWord, HighWord, Target } field;
     uint64_t offset;  // of the instruction, in the function's code
+    // Where the symbol is: in a storage, in code, or outside of the module.
     enum Kind : uint8_t { OfStorage, OfCode, Outside } kind;
     std::string name;  // of the function outside
     size_t target = 0;  // index of the storage

@@ -1,4 +1,4 @@
-// Reads the tables of finite state entropy and of Huffman's code from a Zstandard block.
+// Reads the tables of finite state entropy and of Huffman's code from a Zstandard block (RFC 8878, section 4).
 #include "entropy_tables.h"
 
 #include "bit_reader.h"
@@ -64,7 +64,7 @@ FseTable build_fse_table(const std::vector<int>& counts, uint32_t log) {
   FseTable table;
   table.log = log, table.states.resize(size);
   std::vector<uint32_t> next(counts.size());
-  uint32_t last = size;
+  uint32_t last = size;  // symbols with count -1, rarer than one unit, have one state each from here to the end
   for (size_t symbol = 0; symbol < counts.size(); symbol++) {
     next[symbol] = counts[symbol] == -1 ? 1 : static_cast<uint32_t>(counts[symbol]);
     if (counts[symbol] == -1) table.states[--last].symbol = static_cast<uint8_t>(symbol);
@@ -115,7 +115,7 @@ FseTable read_fse_table(std::string_view data, uint32_t max_log, uint32_t max_sy
 }
 
 HuffmanTable read_huffman_table(std::string_view data, size_t& used) {
-  constexpr uint32_t kDirect = 128;
+  constexpr uint32_t kDirect = 128;  // if the first byte is not less, plain weights of 4 bits follow
   if (data.empty()) fail("no weights");
   const uint32_t head = static_cast<uint8_t>(data[0]);
   const size_t bytes = head < kDirect ? head : (head - kDirect + 2) / 2;

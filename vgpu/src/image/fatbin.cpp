@@ -17,6 +17,7 @@
 namespace vgpu {
 namespace {
 
+// First words of a container, with the sizes of its header and elements at bytes 6 and 8, and of a wrapper that points to one.
 constexpr uint32_t kContainer = 0xba55ed50, kWrapper = 0x466243b1;
 constexpr uint64_t kMaxContainerBytes = 256ull << 20;
 constexpr uint64_t kMaxHeaderBytes = 64 << 10;  // of PTX, searched for its .target
@@ -57,7 +58,8 @@ GpuCode select_element(const ProcessMemory& image, uint64_t begin, uint64_t end,
   if (machine_code && (request.prefers_machine_code || !ptx))
     return {CodeKind::MachineCode, read_element(image, machine_code), request.machine_arch};
   if (ptx) return {CodeKind::Ptx, read_element(image, ptx), newest};
-  throw NoPtx(has_machine_code ? "machine code without PTX for this device" : "a container without PTX for this device");
+  throw NoSuitableCode(has_machine_code ? "machine code without PTX for this device"
+                                        : "a container without PTX for this device");
 }
 
 bool is_elf(const std::string& start) { return start == ELFMAG; }
@@ -68,7 +70,7 @@ GpuCode read_elf(const ProcessMemory& image, uint64_t begin, int machine_arch) {
   uint64_t end = head.e_shoff + uint64_t(head.e_shnum) * sizeof(Elf64_Shdr);
   if (head.e_phnum) end = std::max(end, head.e_phoff + uint64_t(head.e_phnum) * sizeof(Elf64_Phdr));
   if (head.e_shoff > kMaxContainerBytes || end > kMaxContainerBytes || !head.e_shnum || machine_arch == 0)
-    throw NoPtx(
+    throw NoSuitableCode(
         "machine code without PTX (if it was assembled at run time: put this device's folder, with its ptxas, first in PATH)");
   return {CodeKind::MachineCode, image.bytes(begin, end), machine_arch};
 }

@@ -8,7 +8,7 @@
 namespace vgpu {
 
 // The image has no code that this device supports.  It can be loaded, but its kernels cannot be launched.
-struct NoPtx : Unsupported { using Unsupported::Unsupported; };
+struct NoSuitableCode : Unsupported { using Unsupported::Unsupported; };
 
 enum class CodeKind : uint8_t { Ptx, MachineCode };
 
@@ -25,7 +25,7 @@ struct CodeRequest {
   bool prefers_machine_code;
 };
 
-// Selects code of an image, which may be a container, PTX or machine code.  Throws NoPtx if there is none for this device, and
+// Selects code of an image, which may be a container, PTX or machine code.  Throws NoSuitableCode if there is none for this device, and
 // Unsupported if the image is damaged.
 GpuCode select_code(const void* image, const CodeRequest& request);
 GpuCode select_ptx(const void* image, int arch);

@@ -38,6 +38,7 @@ constexpr Extra kMatchLengths[] = {
     {37, 1},  {39, 1},  {41, 1},    {43, 2},    {47, 2},    {51, 3},    {59, 3},     {67, 4},     {83, 4},    {99, 5}, {131, 7},
     {259, 8}, {515, 9}, {1027, 10}, {2051, 11}, {4099, 12}, {8195, 13}, {16387, 14}, {32771, 15}, {65539, 16}};
 
+// Default frequencies of the codes of literal lengths, match lengths and offsets, in 1 / 2^default_log; -1: less.
 const std::vector<int> kLiteralCounts = {4, 3, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 1, 1,  1,  2,  2,
                                          2, 2, 2, 2, 2, 2, 2, 3, 2, 1, 1, 1, 1, 1, -1, -1, -1, -1};
 const std::vector<int> kMatchCounts = {1, 4, 3, 2, 2, 2, 2, 2, 2, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1,  1,  1,  1,  1,  1,  1, 1,

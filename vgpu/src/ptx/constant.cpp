@@ -238,7 +238,7 @@ bool real_bits(const Constant& constant, std::string_view type, uint64_t& bits) 
   std::memcpy(&value, &constant.bits, sizeof value);
   if (constant.kind == Constant::Double) single = static_cast<float>(value);
   if (type == "f32") return bits = 0, std::memcpy(&bits, &single, sizeof single), true;
-  if (type == "f64") return std::memcpy(&bits, &value, sizeof value), true;  // 0fXXXXXXXX: its lower half, as ptxas gives
+  if (type == "f64") return std::memcpy(&bits, &value, sizeof value), true;  // 0fXXXXXXXX is the lower half, as in ptxas
   bits = constant.bits;
   return type == (constant.kind == Constant::Single ? "b32" : "b64");
 }

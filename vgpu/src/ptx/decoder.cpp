@@ -1,4 +1,5 @@
 // Decodes the body of a PTX function to instructions of the core: scopes, registers, labels and operands.
+// The flows say how values pass through the registers of each instruction (core/register_flow.h).
 #include "decoder.h"
 
 #include <algorithm>
@@ -18,7 +19,7 @@
 namespace vgpu {
 namespace {
 
-constexpr uint32_t kMaxFrameBytes = 64u << 20;
+constexpr uint32_t kMaxFrameBytes = 64u << 20;  // of the registers of one warp's call
 constexpr uint32_t kMaxShared = 48u << 10;  // static shared memory of a kernel, as ptxas limits it
 constexpr uint32_t kMaxLocalBytes = 512u << 10;  // of local memory per thread, as on hardware
 
@@ -114,7 +115,7 @@ DecodedFunction Decoder::decode() {
   emit(end);
   resolve_jumps();
   for (const RegisterFlow& flow : flows_) program_.flows.append(flow);
-  program_.is_provable = true;
+  program_.is_provable = true;  // its instructions have what the analyses need
   return std::move(program_);
 }
 
@@ -213,7 +214,7 @@ void Decoder::declare(size_t begin, size_t end) {
       declare_variable(declaration);
       continue;
     }
-    uint32_t width = declaration.type == "pred" ? 0 : std::max(declaration.element, 2u);
+    uint32_t width = declaration.type == "pred" ? 0 : std::max(declaration.element, 2u);  // 0: a predicate
     auto add = [&](const std::string& name) {
       check_new_name(name);
       scopes_.back().registers[name] = {add_register(width), width, sort_of(declaration.type)};
@@ -313,14 +314,14 @@ const RegisterSlot* Decoder::find_register(std::string_view name) const {
   return nullptr;
 }
 
-uint32_t Decoder::reserve_local(uint32_t bytes) {
+uint32_t Decoder::reserve_in_frame(uint32_t bytes) {
   uint32_t offset = registers_end_;
   registers_end_ += align_up(bytes, 32);
   if (registers_end_ > kMaxFrameBytes) throw Unsupported(function_.name + ": too many registers");
   return offset;
 }
 
-uint32_t Decoder::add_register(uint32_t width) { return reserve_local(width ? width * kWarpSize : 4); }
+uint32_t Decoder::add_register(uint32_t width) { return reserve_in_frame(width ? width * kWarpSize : 4); }
 
 uint32_t Decoder::scratch_register(uint32_t width) { return add_register(width); }
 

@@ -110,8 +110,8 @@ class Decoder {
   const SymbolTable& symbols() const { return symbols_; }
   void emit(Instruction i);
   void jump(Instruction i, std::string_view label);                // sets imm to the label's position
-  uint32_t branch_table(std::string_view label);                          // of .branchtargets
-  uint32_t call(CallSite site);
+  uint32_t branch_table(std::string_view label);                          // the number of a table of .branchtargets
+  uint32_t call(CallSite site);                                    // adds a call site and returns its number
   const ptx::Function& function() const { return function_; }
   const ptx::Function* prototype(std::string_view label) const;    // of .callprototype or .calltargets; nullptr: not found
   uint64_t take_address(const ptx::Function& function);                    // the value of a pointer to it
@@ -156,7 +156,7 @@ class Decoder {
   uint32_t note_written(uint32_t offset) { return writes_.push_back(offset), offset; }
   [[noreturn]] void reject_operand(const Operand& operand, const char* why) const;
   uint32_t add_register(uint32_t width);
-  uint32_t reserve_local(uint32_t bytes);
+  uint32_t reserve_in_frame(uint32_t bytes);  // in the call frame; returns the offset
   uint32_t reserve_shared(const std::string& name, uint32_t bytes, uint32_t align);
   void resolve_jumps();
 
@@ -179,7 +179,7 @@ class Decoder {
   std::vector<std::string_view> statement_names_;  // of the statement of each instruction
   Instruction pending_;  // guard and line of the current statement
   std::vector<uint32_t> reads_, writes_;  // registers that the family has asked for, as sources and as results
-  std::vector<RegisterFlow> flows_;  // of each instruction
+  std::vector<RegisterFlow> flows_;  // of each instruction: how values pass through its registers
 };
 
 }  // namespace vgpu

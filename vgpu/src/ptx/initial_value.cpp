@@ -76,7 +76,7 @@ bool InitialValue::has_type(std::initializer_list<std::string_view> types) const
 uint64_t InitialValue::parse_address() {
   const bool generic = is("generic") && at_ + 1 < tokens_.size() && tokens_[at_ + 1].text == "(";
   if (generic) at_ += 2;
-  if (at_ >= tokens_.size() || !ptx::is_word(tokens_[at_].text[0])) reject("an initial value that is not known");
+  if (at_ >= tokens_.size() || !ptx::is_word_character(tokens_[at_].text[0])) reject("an initial value that is not known");
   const size_t name_position = at_++;
   if (generic) expect(")");
   uint64_t offset = 0;

@@ -53,7 +53,8 @@ class Lexer {
     }
     size_t n = 0;
     // `.reg.b32` are two tokens: directives need no blank between them, but qualifiers belong to their op.
-    while (at_ + n < text_.size() && is_word(text_[at_ + n]) && !(n && text_[at_] == '.' && text_[at_ + n] == '.')) n++;
+    while (at_ + n < text_.size() && is_word_character(text_[at_ + n]) && !(n && text_[at_] == '.' && text_[at_ + n] == '.'))
+      n++;
     if (ends_before_exponent(n))
       for (n++; at_ + n < text_.size() && is_digit(text_[at_ + n]);) n++;
     return n ? n : 1;
@@ -96,7 +97,9 @@ class Lexer {
 
 }  // namespace
 
-bool is_word(char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '$' || c == '%' || c == '.'; }
+bool is_word_character(char c) {
+  return std::isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '$' || c == '%' || c == '.';
+}
 
 std::vector<Token> tokenize(std::string_view text, bool blocks_as_tokens, uint32_t line) {
   return Lexer(text, line).tokenize_all(blocks_as_tokens);

@@ -17,6 +17,6 @@ struct Token {
 // which a program launches a few), except behind `=`.  line: number of the first line.
 std::vector<Token> tokenize(std::string_view text, bool blocks_as_tokens = false, uint32_t line = 1);
 
-bool is_word(char c);
+bool is_word_character(char c);
 
 }  // namespace vgpu::ptx

@@ -13,7 +13,8 @@ namespace vgpu {
 class LoadedModule : public CodeModule, public SymbolTable {
  public:
   // Throws InvalidPtx if the text is not PTX, and Unsupported if it uses unsupported features or there is no memory for its
-  // variables.  checks_all: check the instruction names of all functions at once, as a driver does for plain PTX.
+  // variables.  guards_shared: gaps separate shared variables, for VGPU_CHECK=memcheck.  checks_all: check the instruction
+  // names of all functions at once, as a driver does for plain PTX.
   LoadedModule(std::string text, DeviceMemory& memory, bool guards_shared = false, bool checks_all = false);
   LoadedModule(const LoadedModule&) = delete;
 
@@ -28,6 +29,7 @@ class LoadedModule : public CodeModule, public SymbolTable {
   const Symbol* find(const std::string& name) const override;
   bool guards_shared() const override { return guards_shared_; }
   std::vector<std::string> entries() const override;
+  // PTX takes the launch's parameters as they are; grid and block, which machine code gets with them, are unused.
   std::vector<uint8_t> parameter_block(const DecodedFunction&, std::vector<uint8_t> parameters, const uint32_t*,
                                        const uint32_t*) const override {
     return parameters;

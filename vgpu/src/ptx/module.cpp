@@ -347,7 +347,7 @@ std::vector<Declaration> parse_declarations(const std::vector<Token>& tokens, si
   std::vector<Declaration> result;
   while (k < end) {
     Declaration declaration = common;
-    if (is_literal(tokens[k].text) || !is_word(tokens[k].text[0])) reject(tokens[k], "no name");
+    if (is_literal(tokens[k].text) || !is_word_character(tokens[k].text[0])) reject(tokens[k], "no name");
     declaration.name = tokens[k++].text;
     k = parse_declarator_suffix(tokens, k, end, declaration);
     if (declaration.linkage == Linkage::Extern && declaration.space == StateSpace::Shared) declaration.incomplete = true;

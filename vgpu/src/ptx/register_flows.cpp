@@ -21,12 +21,14 @@ void add_register(std::vector<uint32_t>& registers, uint32_t offset) {
   if (is_frame_register(offset)) registers.push_back(offset);
 }
 
+// passed_reads: how many of the last reads are what the flow passes on: here all operands behind the mask of lanes (i.b), for a
+// store the stored registers behind its address.
 RegisterFlow flow_of_shuffle(const Instruction& i, const std::vector<uint32_t>& writes) {
   RegisterFlow flow = {ValueFlow::Shuffle, {}, 0, writes};
   add_register(flow.reads, i.b);
   const size_t mask = flow.reads.size();
   for (uint32_t operand : {i.a, i.c, i.e}) add_register(flow.reads, operand);
-  flow.passed = static_cast<uint32_t>(flow.reads.size() - mask);
+  flow.passed_reads = static_cast<uint32_t>(flow.reads.size() - mask);
   return flow;
 }
 
@@ -36,7 +38,7 @@ RegisterFlow flow_of_store(const Instruction& i) {
   if (i.e) add_register(flow.reads, i.a);
   const size_t address = flow.reads.size();
   for (uint32_t k = 0; k < i.count; k++) add_register(flow.reads, i.vector_registers[k]);
-  flow.passed = static_cast<uint32_t>(flow.reads.size() - address);
+  flow.passed_reads = static_cast<uint32_t>(flow.reads.size() - address);
   return flow;
 }
 
@@ -63,6 +65,7 @@ RegisterFlow flow_of(const Statement& s, DecodeFunction family, const Instructio
 
 void set_flows(const Statement& s, DecodeFunction family, const Instruction* instructions, RegisterFlow* flows, size_t count,
                const std::vector<uint32_t>& reads, const std::vector<uint32_t>& writes) {
+  // Flows that are set already, such as those of predicates' inversions, are kept.
   const auto is_open = [](const RegisterFlow& flow) { return flow.flow == ValueFlow::Other; };
   const bool is_single = std::count_if(flows, flows + count, is_open) == 1;
   for (size_t k = 0; k < count; k++)

@@ -22,7 +22,7 @@ class RegisterCounts {
   }
 
  private:
-  static constexpr uint32_t kGranule = 4;
+  static constexpr uint32_t kGranule = 4;  // bytes; offsets of registers are multiples of it
   void add(uint32_t offset) {
     if (offset / kGranule < counts_.size()) counts_[offset / kGranule]++;
   }

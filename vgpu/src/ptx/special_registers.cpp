@@ -11,6 +11,8 @@ namespace {
 
 using Table = std::map<std::string, SpecialSource, std::less<>>;
 
+// The fields of a source: the core's register, or -1 for a constant; the constant; its width in bytes; whether mov may read it
+// as 16 bits (narrow), as 64 bits.
 constexpr SpecialSource core_register_source(uint32_t number) { return {static_cast<int32_t>(number), 0, 4, false, false}; }
 constexpr SpecialSource constant_source(uint32_t value, uint32_t width = 4) { return {-1, value, width, false, false}; }
 

@@ -13,7 +13,7 @@ struct SpecialSource {
   bool narrow, wide;   // whether mov may read it as 16 bits, as 64 bits
 };
 
-// Returns nullptr if there is no such register, or if it is not stored in frames.
+// Returns nullptr if there is no such register, or if each reading computes it anew, as `%clock`.
 const SpecialSource* special_register_of(std::string_view name);
 
 // Returns whether the name is that of a vector of four components, such as `%tid`.

@@ -1,4 +1,4 @@
-// Qualifiers of statements, and parsing of operands.
+// Qualifiers of a PTX statement (the words behind the dots, among them types), and parsing of its operands.
 #include <algorithm>
 
 #include "core/error.h"
@@ -7,6 +7,7 @@
 
 namespace vgpu {
 
+// group: qualifiers that exclude each other, such as "rn|rz|rm|rp".
 bool is_in_group(std::string_view group, std::string_view qualifier) {
   for (size_t begin = 0; begin <= group.size();) {
     size_t bar = std::min(group.find('|', begin), group.size());
@@ -20,7 +21,7 @@ bool Statement::has(std::string_view qualifier) const {
   return std::find(qualifiers.begin(), qualifiers.end(), qualifier) != qualifiers.end();
 }
 
-// Unknown qualifiers must not be ignored, since they change the instruction's result.
+// Unknown qualifiers must not be ignored, since they change the instruction's result.  types: how many qualifiers are types.
 bool Statement::allows_only(std::initializer_list<std::string_view> groups, size_t types) const {
   uint64_t used = 0;
   size_t type_count = 0;
@@ -104,7 +105,7 @@ Operand Decoder::parse_single(size_t& at, size_t end) const {
   }
   if (has_sign) (text(at++, end) == "!" ? o.inverted : o.negative) = true;
   o.text = text(at++, end);
-  if (o.text.empty() || !ptx::is_word(o.text[0]))
+  if (o.text.empty() || !ptx::is_word_character(o.text[0]))
     throw Unsupported("line " + std::to_string(tokens_[std::min(at, end) - 1].line) + ": an operand is missing");
   o.kind = find_register(o.text) || special_register_of(o.text) ? Operand::Register : Operand::Name;
   if (text(at, end) == "+" || text(at, end) == "-") {

@@ -1,4 +1,7 @@
 // Recognizes compare-and-swap loops that compute one atomic update.
+//
+// Fields of Instruction: d is the register that is written, a, b, c and e are those that are read; of a swap, a, b and c are
+// the address, the expected value and the new one.  imm is the target of a branch.
 #include "update_loop.h"
 
 #include <algorithm>
@@ -48,6 +51,7 @@ Update update_of(std::string_view name) {
 // The symbolic value of a register within one iteration of the loop.
 struct Value {
   enum Kind : uint8_t { AtEntry, New, Old, Differs, Equals, Unknown } kind = Unknown;
+  // New: the update's result; Old: the swap's result; Differs, Equals: a predicate that compares Old and the expected value.
   uint32_t first = 0, second = 0;  // AtEntry: the register; New: the registers at entry that are operands of the update
   Update update = {};
 };
@@ -203,7 +207,7 @@ class Loop {
   std::vector<size_t> understood_;  // indices of interpreted instructions
   uint32_t carried_ = 0, operand_ = 0;  // registers: the expected value, and the other operand of the update
   Update update_;
-  std::vector<Instruction*> guesses_;
+  std::vector<Instruction*> guesses_;  // loads of the first expected value
 };
 
 }  // namespace

@@ -1,11 +1,12 @@
-// Compare-and-swap loops, by which programs implement atomics that the hardware does not have:
+// Compare-and-swap loops, by which programs implement atomics that the hardware does not have, and which analyses take for one
+// atomic:
 //
 //   LOOP: new = op(expected, operand); old = cas [address], expected, new; failed = old != expected; expected = old; @failed LOOP
 //
-// What it accepts: one entry and one exit of the loop, no visible operation in it but the swap, the same address and operand in
-// every iteration, and old values that are not used elsewhere.  Why that is sound: a failed iteration changes nothing, a successful
-// one changes memory by op, and the first expected value is a guess that may have any value.  Example: float
-// maxima, `atomicMax` of a float by `atomicCAS`.
+// What is accepted: one entry and one exit of the loop, no operation in it but the swap that other threads can see, the same
+// address and operand in every iteration, and old values that are not used elsewhere.  Why that is sound: a failed iteration
+// changes nothing, a successful one changes memory by op, and the first expected value is a guess that may have any value.
+// Example: float maxima, `atomicMax` of a float by `atomicCAS`.
 #pragma once
 #include <string_view>
 #include <vector>

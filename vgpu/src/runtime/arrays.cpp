@@ -23,7 +23,7 @@ struct Parameters {                                             // cudaMemcpy3DP
   Position to;
   Pitched to_memory;
   Extents size;
-  int kind;
+  int kind;  // cudaMemcpyKind; 4: cudaMemcpyDefault
 };
 struct PeerParameters {                                         // cudaMemcpy3DPeerParms
   void* from_array;

@@ -19,7 +19,7 @@ struct Properties {
   int threads, block[3], grid[3], clock;
   size_t constant;
   int major, minor;
-  size_t texture, texture_pitch;
+  size_t texture, texture_pitch;  // alignments
   int overlap, multiprocessors;
 };
 
@@ -29,8 +29,8 @@ Properties properties() {
   std::memcpy(result.uuid, "tfdet-virtualgpu", 16);
   result.memory = Device::get().memory().total(), result.shared = static_cast<size_t>(attribute(kSharedOfBlock));
   result.registers = attribute(kRegistersOfBlock), result.lanes = attribute(kLanesOfWarp),
-  result.pitch = static_cast<size_t>(attribute(kPitch));
-  result.threads = attribute(kMaxThreads), result.clock = attribute(kClock),
+  result.pitch = static_cast<size_t>(attribute(kMaxPitch));
+  result.threads = attribute(kMaxThreads), result.clock = attribute(kClockKhz),
   result.constant = static_cast<size_t>(attribute(kConstantBytes));
   for (int k = 0; k < 3; k++) result.block[k] = attribute(kMaxThreadsX + k), result.grid[k] = attribute(kMaxBlocksX + k);
   result.major = attribute(kMajor), result.minor = attribute(kMinor), result.texture = 512, result.texture_pitch = 32,
@@ -42,7 +42,8 @@ Properties properties() {
 }  // namespace
 
 // Offsets of the other fields by version: 11 inserted a cache size before the threads of a multiprocessor, 13 removed obsolete
-// fields (clocks, overlapping copies).
+// fields (clocks, overlapping copies).  bytes: of the structure; engines: of asynchronous copies; unified: addressing; threads,
+// shared, registers: of a multiprocessor; cooperative: launches; opt_in: sharedMemPerBlockOptin.
 struct Layout {
   int end_version;  // the first version with another layout
   size_t bytes, multiprocessors, concurrent, engines, unified, bus, cache, threads, shared, registers, cooperative, opt_in;
@@ -78,12 +79,13 @@ API int vgpu_device_properties(char* output, int version) {
   std::memset(output, 0, layout->bytes);
   std::memcpy(output, &first, sizeof first);
   auto put = [output](size_t offset, int value) { std::memcpy(output + offset, &value, sizeof value); };
-  if (version < 13000) put(608, attribute(kMemoryClock));
+  if (version < 13000) put(608, attribute(kMemoryClockKhz));
   else put(348, 0), put(388, 0);  // clears the clock and the multiprocessors where older layouts have them
   size_t texture = layout->multiprocessors + (version < 13000 ? 20 : 12);
   for (int number : kTextures)
     if (number != kLinearTexture || version < 13000) put(texture, attribute(number)), texture += sizeof(int);
   put((texture + 7) / 8 * 8, attribute(kSurfaceAlignment));
+  // Numbers without a name are of CUdevice_attribute, such as 31, CU_DEVICE_ATTRIBUTE_CONCURRENT_KERNELS.
   put(layout->multiprocessors, attribute(kMultiprocessors)), put(layout->concurrent, attribute(31));
   put(layout->engines, attribute(40)), put(layout->unified, attribute(41)), put(layout->bus, attribute(kBusWidth));
   put(layout->cache, attribute(kL2Bytes)), put(layout->threads, attribute(kThreadsOfMultiprocessor));

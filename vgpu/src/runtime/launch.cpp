@@ -69,7 +69,7 @@ API int cudaGetFuncBySymbol(void** function, const void* host) {
   return kernel ? write_output(function, kernel) : kInvalidFunction;
 }
 
-// cudaFuncAttributes: shared, constant and local bytes, then threads, registers, versions, ...
+// cudaFuncAttributes: shared, constant and local bytes, then threads, registers, versions, ...  Numbers: CUfunction_attribute.
 API int cudaFuncGetAttributes(size_t* attributes, const void* host) {
   if (!attributes) return set_last_error(kInvalidValue);
   Kernel* kernel = kernel_for_symbol(host);

@@ -21,7 +21,7 @@ int copy_async(void* stream, void* to, const void* from, size_t bytes, int kind 
 }
 Memcpy3DParams make_box_copy(void* to, size_t to_pitch, const void* from, size_t from_pitch, size_t width, size_t height) {
   auto side = [](const void* at, size_t pitch) {
-    return Memcpy3DSide{0, 0, 0, 0, 4, nullptr, address(at), nullptr, nullptr, pitch, 0};
+    return Memcpy3DSide{0, 0, 0, 0, /*kind: unified=*/4, nullptr, address(at), nullptr, nullptr, pitch, 0};
   };
   return {side(from, from_pitch), side(to, to_pitch), width, height, 1};
 }

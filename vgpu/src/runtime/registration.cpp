@@ -79,6 +79,7 @@ int set_last_error(int error) {
 
 }  // namespace vgpu
 
+// The device takes the newest architecture for which the program has code.
 API void** __cudaRegisterFatBinary(void* wrapper) {
   Device::get().register_arch(newest_code_arch(wrapper, sm80::kArchitecture));
   return reinterpret_cast<void**>(new FatBinary{static_cast<Wrapper*>(wrapper)->container});

@@ -1,4 +1,4 @@
-// Containers, kernels and variables that a program's libraries register with the runtime when they are loaded.
+// Containers (fat binaries), kernels and variables that a program's libraries register with the runtime when they are loaded.
 #pragma once
 #include <string>
 

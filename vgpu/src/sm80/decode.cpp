@@ -1,4 +1,4 @@
-// Decodes an encoding: finds its row, extracts its operands, and checks all other bits.
+// Decodes an encoding: finds its row in the table of instructions (table.h), extracts its operands, and checks all other bits.
 #include <algorithm>
 #include <cstdio>
 
@@ -8,7 +8,7 @@
 namespace vgpu::sm80 {
 namespace {
 
-// The kind and the bits of one of the operands a, b and c in a form.
+// The kind and the bits of one of the operands a, b and c in a form (bits 9 to 11 of an encoding).
 struct Slot {
   SourceKind kind;
   uint32_t at, width;           // of a register's number
@@ -16,7 +16,7 @@ struct Slot {
   uint32_t part;                // first of the two bits that select a half or a byte
 };
 
-constexpr uint32_t kUniformBit = 91;
+constexpr uint32_t kUniformBit = 91;  // may be set if an operand is a uniform register
 
 // operand.slot: 'a', 'b', 'c', or 'w' for the operand in bits 32 to 63 of every form.  In forms 2, 3 and 7, 'c' has these
 // bits and 'b' those of 'c'.
@@ -67,6 +67,7 @@ Source read_source(const Operand& operand, const Decoded& d, Encoding& accounted
   throw Unsupported(position + why + " (" + to_hex(d.encoding) + ")");
 }
 
+// Rejects bits that the row does not allow; "!" is the name of such a value of a modifier.
 void check_fixed(const Decoded& d) {
   for (const Row::Fixed& entry : d.row->fixed)
     if (d.encoding.bits(entry.field.at, entry.field.width) != entry.value)

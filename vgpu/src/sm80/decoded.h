@@ -1,4 +1,4 @@
-// Decoded instructions: an encoding, its row of the table, and its operands.
+// Decoded instructions: an encoding, its row of the table of instructions (table.h), and its operands.
 #pragma once
 #include <string>
 #include <string_view>
@@ -12,7 +12,7 @@ enum class SourceKind : uint8_t { None, Register, UniformRegister, Immediate, Co
 // The part of a register that an operand uses: both halves, one half for both, or the whole register as a float.
 enum HalfPart : uint8_t { kBothHalves, kAsFloat, kLowHalf, kHighHalf };
 
-// One of the operands a, b and c of a form.
+// One of the operands a, b and c, whose kinds the encoding's form gives (bits 9 to 11).
 struct Source {
   SourceKind kind = SourceKind::None;
   bool negated = false, absolute = false;

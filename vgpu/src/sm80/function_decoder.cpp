@@ -93,7 +93,8 @@ uint32_t FunctionDecoder::local_memory_bytes() const {
   return (bytes + 15) / 16 * 16;
 }
 
-// Lays out special registers, predicates, the vote, a sink for writes to RZ, registers and uniform registers; then constants.
+// Lays out special registers, predicates, a barrier's vote, a sink for writes to RZ, registers and uniform registers;
+// then constants.
 void FunctionDecoder::lay_out_frame() {
   RegisterCounts count;
   count.add_register(kCallRegisters);
@@ -110,16 +111,17 @@ void FunctionDecoder::lay_out_frame() {
   program_.name = function_.name, program_.position = "offset";
   program_.is_provable = program_.runs_in_lockstep = true;
   program_.register_bytes = barriers_ + count.barriers * kWarpRegisterBytes;
-  zeros_ = append_row(0);
-  for (uint32_t k = 1; k < kVector; k++) append_row(0);
-  always_ = append_row(kFullMask);
+  zeros_ = append_constant_register(0);
+  for (uint32_t k = 1; k < kVector; k++) append_constant_register(0);
+  always_ = append_constant_register(kFullMask);
   program_.parameter_bytes = std::max(function_.parameter_base, kParameters) + function_.parameter_bytes;
   program_.shared_bytes = function_.shared_bytes, program_.shared_align = function_.shared_align;
   program_.shared_variables = {{"all variables", 0, program_.shared_bytes}};  // machine code does not describe them
   program_.local_bytes = local_memory_bytes();
 }
 
-uint32_t FunctionDecoder::append_row(uint32_t word) {
+// Adds a constant register, which has the word in each lane; returns its offset in the frame.
+uint32_t FunctionDecoder::append_constant_register(uint32_t word) {
   const uint32_t offset = program_.register_bytes + static_cast<uint32_t>(program_.constants.size());
   program_.constants.resize(program_.constants.size() + kWarpRegisterBytes);
   std::fill_n(reinterpret_cast<uint32_t*>(program_.constants.data() + program_.constants.size() - kWarpRegisterBytes),
@@ -128,15 +130,15 @@ uint32_t FunctionDecoder::append_row(uint32_t word) {
 }
 
 uint32_t FunctionDecoder::constant_pair(uint64_t value) {
-  const uint32_t low = append_row(static_cast<uint32_t>(value));
-  append_row(static_cast<uint32_t>(value >> 32));
+  const uint32_t low = append_constant_register(static_cast<uint32_t>(value));
+  append_constant_register(static_cast<uint32_t>(value >> 32));
   return low;
 }
 
 uint32_t FunctionDecoder::constant(uint32_t word) {
   if (!word) return zeros_;
   const auto [entry, is_new] = words_.try_emplace(word, 0);
-  if (is_new) entry->second = append_row(word);
+  if (is_new) entry->second = append_constant_register(word);
   return entry->second;
 }
 
@@ -150,7 +152,7 @@ uint32_t FunctionDecoder::bank_word(uint32_t bank, uint32_t offset) {
   if (!is_new) return entry->second;
   const uint32_t launch_words = parameter_block_bytes();
   if ((bank == 0 && offset + 4 <= launch_words) || (bank == 3 && offset + 4 <= banks_.variable_bytes)) {
-    entry->second = append_row(0);
+    entry->second = append_constant_register(0);
     program_.launch_constants.push_back({entry->second, offset, bank == 3 ? banks_.variables + offset : nullptr});
     return entry->second;
   }
@@ -160,7 +162,7 @@ uint32_t FunctionDecoder::bank_word(uint32_t bank, uint32_t offset) {
     throw Unsupported("constant bank " + std::to_string(bank) + " has no byte " + std::to_string(offset));
   uint32_t word;
   std::memcpy(&word, contents.data() + offset, sizeof word);
-  return entry->second = append_row(word);
+  return entry->second = append_constant_register(word);
 }
 
 uint32_t FunctionDecoder::read(const Source& source) {
@@ -182,7 +184,7 @@ uint32_t FunctionDecoder::read_pair(const Source& source, WideImmediate extensio
     const uint32_t low = extension == WideImmediate::UpperHalf ? 0 : word;
     const uint32_t high = extension == WideImmediate::UpperHalf ? word : extension == WideImmediate::SignExtended ? sign : 0;
     const auto [entry, is_new] = pairs_.try_emplace({low, high}, 0);
-    if (is_new) entry->second = append_row(low), append_row(high);
+    if (is_new) entry->second = append_constant_register(low), append_constant_register(high);
     return entry->second;
   }
   const uint64_t key = uint64_t(source.bank) << 32 | static_cast<uint32_t>(source.offset);
@@ -243,7 +245,7 @@ void FunctionDecoder::append_register_flows() {
       for (uint32_t& number : *registers) number = written_register(number);
     for (uint32_t number : use.predicate_reads) flow.reads.push_back(written_predicate(number));
     for (uint32_t number : use.predicate_writes) flow.writes.push_back(written_predicate(number));
-    if (flow.flow == ValueFlow::Shuffle) flow.passed = static_cast<uint32_t>(flow.reads.size());
+    if (flow.flow == ValueFlow::Shuffle) flow.passed_reads = static_cast<uint32_t>(flow.reads.size());
     program_.flows.append(flow);
   }
   program_.flows.append(RegisterFlow());  // of the trap behind the code

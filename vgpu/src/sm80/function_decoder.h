@@ -37,8 +37,8 @@ class FunctionDecoder {
   // Throws Unsupported, with the function, the offset and the bits, for unsupported code.
   DecodedFunction run();
 
-  // For the families.  These return offsets into the frame of registers that are read or written.  RZ can be read as up to four
-  // registers of zeros.
+  // For the families (families/), which set operands of instructions.  These return offsets into the frame of registers that
+  // are read or written.  RZ can be read as up to four registers of zeros.
   uint32_t read_register(uint32_t number) const { return number == kRZ ? zeros_ : registers_ + number * kWarpRegisterBytes; }
   uint32_t written_register(uint32_t number) const { return number == kRZ ? sink_ : registers_ + number * kWarpRegisterBytes; }
   uint32_t read_uniform(uint32_t number) const { return number == kURZ ? zeros_ : uniforms_ + number * kWarpRegisterBytes; }
@@ -49,14 +49,14 @@ class FunctionDecoder {
   uint32_t written_predicate(uint32_t number, bool uniform = false) const;
   uint32_t read_predicate(uint32_t number_and_negation, bool uniform = false) const;  // may include kNegated
   uint32_t predicates(bool uniform) const { return predicates_ + (uniform ? 32 : 0); }  // offset of the first of seven
-  uint32_t always() const { return always_; }
+  uint32_t always() const { return always_; }  // a predicate that is true
   uint32_t vote() const { return vote_; }  // result of a barrier: a count, and behind it a predicate
   uint32_t vote_predicate() const { return vote_ + kWarpRegisterBytes; }
   uint32_t constant(uint32_t word);  // the same in all lanes
   uint32_t constant_pair(uint64_t value);
   uint32_t bank_word(uint32_t bank, uint32_t offset);
   const ConstantBanks& banks() const { return banks_; }
-  std::string_view own_bank(uint32_t bank) const;
+  std::string_view own_bank(uint32_t bank) const;  // of this function alone; empty: none
   const std::vector<Decoded>& code() const { return code_; }
   uint32_t index_of(int64_t offset) const;  // of the instruction; throws Unsupported if there is none
   uint32_t parameter_block_bytes() const { return (program_.parameter_bytes + 3) / 4 * 4; }
@@ -67,7 +67,7 @@ class FunctionDecoder {
   void emit(const Decoded& decoded);
   void fill_operands(const Decoded& decoded, Instruction& i);
   void append_register_flows();
-  uint32_t append_row(uint32_t word);
+  uint32_t append_constant_register(uint32_t word);  // adds a constant register
   uint32_t local_memory_bytes() const;
 
   const Cubin::Function& function_;
@@ -77,7 +77,7 @@ class FunctionDecoder {
   uint32_t predicates_ = 0, vote_ = 0, sink_ = 0, registers_ = 0, uniforms_ = 0, barriers_ = 0, zeros_ = 0, always_ = 0;
   std::map<uint32_t, uint32_t> words_;  // constants to offsets
   std::map<std::pair<uint32_t, uint32_t>, uint32_t> bank_words_;  // (bank, offset) to offset in the frame
-  std::map<std::pair<uint64_t, uint64_t>, uint32_t> pairs_;
+  std::map<std::pair<uint64_t, uint64_t>, uint32_t> pairs_;  // (low, high), or (~0, bank and offset), to offset in the frame
 };
 
 }  // namespace vgpu::sm80

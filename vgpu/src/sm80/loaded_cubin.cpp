@@ -40,9 +40,10 @@ LoadedCubin::LoadedCubin(std::string image, DeviceMemory& memory)
                                    definition.size};
 }
 
+// A storage is a section in device memory, of variables or of a constant bank.
 void LoadedCubin::allocate_storages() {
   for (const Cubin::Storage& storage : cubin_.storages) {
-    auto* memory = static_cast<uint8_t*>(memory_.memory.allocate(std::max<uint64_t>(storage.size, 8), true));
+    auto* memory = static_cast<uint8_t*>(memory_.memory.allocate(std::max<uint64_t>(storage.size, 8), /*written=*/true));
     if (!memory) throw Unsupported("no memory for the variables of " + storage.name);
     memory_.allocations.push_back(memory);
     std::copy(storage.initial.begin(), storage.initial.end(), memory);

@@ -17,6 +17,7 @@ uint64_t argument(WarpContext& warp, const Instruction& i, uint32_t lane, uint32
   return pair_of(lane_words(warp, i.b) + number * kWarpSize, lane);
 }
 
+// Returns the host address of a generic address, which may lie in the lane's local memory.
 uint64_t to_host(const WarpContext& warp, uint32_t lane, uint64_t address) {
   const uint64_t offset = address - kLocalWindowBegin;
   if (offset >= warp.local_bytes) return address;
@@ -35,7 +36,7 @@ void allocate(WarpContext& warp, const Instruction& i) {
 }
 void deallocate(WarpContext& warp, const Instruction& i) {
   notify_schedule_source(warp, i, ScheduleSource::Heap);
-  if (warp.deferred) warp.deferred->settle_all();  // late atomics may access this memory
+  if (warp.deferred) warp.deferred->settle_all();  // deferred atomics may access this memory
   for_each_in_schedule_order(warp, [&](uint32_t lane) {
     const uint64_t address = argument(warp, i, lane);
     if (address && !warp.heap->deallocate(address)) warp.set_fault(KernelFault::OutOfBounds, address);

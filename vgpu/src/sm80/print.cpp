@@ -83,6 +83,7 @@ std::string print_source(const Decoded& d, const Operand& operand) {
   }
   if (source.absolute) text = "|" + text + "|";
   text += print_part(d, operand, source.part);
+  // Bit 74: an addition with a carry in (.X).
   const bool inverts = operand.suffix == Suffix::Invert || (operand.suffix == Suffix::Carry && d.bit(74));
   return (source.negated ? inverts ? "~" : "-" : "") + text;
 }
@@ -165,6 +166,7 @@ std::string print_scoreboards(const Decoded& d) {
   return format("SB%u, 0x%x", d.bits(44, 3), d.bits(38, 6)) + (listed.empty() ? "" : ", {" + listed + "}");
 }
 
+// Pu: a predicate that is uniform if the bit before it is set.
 std::string print_read_predicate(const Decoded& d, const Operand& operand) {
   const bool uniform = operand.uniform || (operand.text == "Pu" && d.bit(operand.at - 1));
   return (d.bit(operand.at + 3) ? "!" : "") + print_predicate(d.bits(operand.at, 3), uniform);
@@ -191,7 +193,7 @@ std::string print_operand(const Decoded& d, const Operand& operand) {
     case OperandKind::Table: return print_number(d.bits(64, 3) | d.bits(72, 5) << 3);
     case OperandKind::ConvergenceBarrier: return format("B%u", value);
     case OperandKind::SpecialRegister: return print_special(value);
-    case OperandKind::Target:
+    case OperandKind::Target:  // T: a branch's target; O: an offset that is added to a register
       if (operand.text == "T" || d.row->opcode == kReturn || d.row->opcode == kCall) return print_number(d.target);
       return print_number(d.target - d.offset - kEncodingBytes);
     case OperandKind::Mask: return (d.bit(30) ? "~" : "") + print_uniform(d.bits(24, 6));

@@ -19,8 +19,8 @@ bool ends_with(std::string_view text, std::string_view end) {
 // Stores name their address before the value.
 bool is_store(const Decoded& d) { return is_named(d, "ST") || is_named(d, "STG") || is_named(d, "STS") || is_named(d, "STL"); }
 
-// Instructions that write uniform registers, which RegisterUse does not name, are Other.  BSSY names only a convergence barrier,
-// which holds no lane's value.
+// Instructions that write uniform registers, which RegisterUse does not name, are Other: their values are not followed.
+// BSSY names only a convergence barrier, which holds no lane's value.
 ValueFlow flow_of(const Decoded& d) {
   if (is_named(d, "SHFL")) return ValueFlow::Shuffle;
   const bool has_uniform_offset = d.bit(91);
@@ -52,7 +52,7 @@ uint32_t registers_of_access(const Decoded& d) {
   return std::any_of(kWide.begin(), kWide.end(), [&](const char* type) { return d.has(type); }) ? 2 : 1;
 }
 
-// The number of registers of an operand R@bit; at most this many of a matrix.
+// The number of registers of an operand R@bit, whose register has its number in fixed bits; at most this many of a matrix.
 uint32_t registers_of_operand(const Decoded& d) {
   if (ends_with(d.row->mnemonic, "MMA")) return 4;
   const bool is_code_address = std::any_of(d.row->operands.begin(), d.row->operands.end(),
@@ -117,6 +117,7 @@ class UseBuilder {
     return accesses_memory && !is_named(decoded_, "LDSM") && !is_named(decoded_, "QSPC") ? registers_of_access(decoded_) : 1;
   }
 
+  // Pu: uniform if the bit before it is set.
   void add_predicate(std::vector<uint32_t>& numbers, const Operand& operand) {
     const bool is_uniform = operand.uniform || (operand.text == "Pu" && decoded_.bit(operand.at - 1));
     const uint32_t number = decoded_.bits(operand.at, 3);

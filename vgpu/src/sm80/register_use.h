@@ -13,13 +13,14 @@ namespace vgpu::sm80 {
 struct RegisterUse {
   ValueFlow flow = ValueFlow::Other;
   std::vector<uint32_t> reads, writes;
-  uint32_t stored = 0;  // as RegisterFlow::passed, of a store
+  uint32_t stored = 0;  // of a store: how many of the last reads are the value, as RegisterFlow::passed_reads
   std::vector<uint32_t> predicate_reads, predicate_writes;  // without the guard
 };
 
 RegisterUse register_use(const Decoded& decoded);
 
-// As text: "R2 P0 < R4 R5 P1", the registers that are written before those that are read; behind "= ", unless the flow is Other.
+// As text: "R2 P0 < R4 R5 P1", the registers that are written before those that are read; behind "= " if the flow is
+// Lanewise or Shuffle.
 std::string to_text(const RegisterUse& use);
 
 }  // namespace vgpu::sm80

@@ -1,4 +1,5 @@
-// Parses the modifiers, operands and fixed bits of a row, and records the bits that they account for.
+// Parses the modifiers, operands and fixed bits of a row of instructions.def, and records the bits that they account for.
+// table.h describes the syntax.
 #include "row_parser.h"
 
 #include <map>
@@ -139,7 +140,7 @@ Operand parse_operand(std::string text, uint32_t opcode, Encoding& accounted) {
   Operand operand;
   while (text[0] == '[' && (text[1] == '!' || (text[1] >= '0' && text[1] <= '9'))) {
     const size_t close = text.find(']');
-    const bool set = text[1] != '!';
+    const bool set = text[1] != '!';  // "[74]" or "[!74]": the operand is present only if the bit is (not) set
     operand.conditions.push_back({number(text.substr(set ? 1 : 2)), set});
     accounted.set(operand.conditions.back().bit, 1);
     text = text.substr(close + 1);

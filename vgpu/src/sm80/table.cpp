@@ -40,6 +40,7 @@ const Row* find_row(uint32_t opcode12) {
         by_opcode[row.opcode] = &row;
         continue;
       }
+      // The form is bits 9 to 11, behind the opcode.
       for (char form : row.forms) by_opcode[row.opcode | static_cast<uint32_t>(form - '0') << 9] = &row;
     }
     return by_opcode;

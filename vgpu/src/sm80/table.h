@@ -6,10 +6,10 @@
 //   layout     Plain: opcode has 12 bits.  Alu, Uniform: 9 bits, and bits 9 to 11 are the form: which operand lies in bits 32
 //              to 63, and as what.  1: b, a register; 4, 5, 6: b, an immediate, a constant, a uniform register; 2, 3, 7: the
 //              same of c, while b lies where c lies otherwise.
-//   modifiers  bit{NAME}: spelled if the bit is set; bit:width{NAME|-|!|...}: by value, - is not spelled, ! is rejected;
+//   modifiers  bit{NAME}: printed (spelled) if it is set; bit:width{NAME|-|!|...}: by value, - is not spelled, ! is rejected;
 //              several fields, the lowest first, are joined by +; {NAME} is always spelled.
 //   operands   see OperandKind and the letters beside it; [bit] or [!bit] before one: present only if the bit is (not) set;
-//              ? behind a predicate: not spelled if it is PT; .WORD behind a register's bit: a suffix that is spelled.
+//              ? behind one: not spelled if it is PT, RZ or URZ; .WORD behind a register's bit: a suffix that is spelled.
 //   fixed      bit:width=value
 #pragma once
 #include <string>
@@ -77,11 +77,11 @@ enum class AddressKind : uint8_t {
   Atomic,  // likewise, with other bits
   Shared,  // register with a scale, uniform register and offset
   Local,  // register, uniform register and offset
-  AsyncTo,
-  AsyncFrom,  // of LDGSTS
-  Constant,
-  UniformConstant,
-  IndexedUniformConstant,  // bank and offset; with a register, without, with a uniform one
+  AsyncTo,  // the destination of LDGSTS
+  AsyncFrom,  // its source
+  Constant,  // bank, register and offset
+  UniformConstant,  // bank and offset
+  IndexedUniformConstant,  // bank, uniform register and offset
 };
 
 struct Operand {

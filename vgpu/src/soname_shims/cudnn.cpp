@@ -1,9 +1,10 @@
 // What differs between the cuDNNs: VERSION as cudnn.h writes it, 7605 for 7.6.5, 99900 for 9.99.0.  Frameworks want at least the
-// one that they were built with, of the same major number: so the last one is newer than all that exist.
+// one that they were built with, of the same major number: so that of major 9 is newer than all that exist.
 #include <cstddef>
 #define API extern "C" __attribute__((visibility("default")))
 
-// The others' names are asked of this library: linkers leave out what nothing refers to.
+// Programs look up cuDNN's other functions through this library, which finds them in libvgpu.so: a linker would drop the
+// dependency on it without a reference.
 extern "C" int cudnnCreate(void**);
 API int (*const vgpu_linked)(void**) = cudnnCreate;
 

@@ -1,4 +1,4 @@
-// cuDNN, as far as a call must be answered before the one that computes is refused: its name says more to a reader.
+// cuDNN's queries, answered so that a program gets to the call that computes, which is refused: its name says more in an error.
 #include <cstdio>
 #include <cstring>
 

@@ -12,6 +12,7 @@
   API int name() { return vgpu::report_unsupported(#name); }
 #define NULL_POINTER(name) \
   API void* name() { return vgpu::report_unsupported(#name), nullptr; }
+// Where a Python program can get an exception, the call itself succeeds: a failed stream would end TensorFlow's process.
 #define UNSUPPORTED_ON_STREAM(name) \
   API int name() { return vgpu::report_unsupported_on_stream(#name); }
 #include "cublas.def"

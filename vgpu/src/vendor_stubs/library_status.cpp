@@ -1,3 +1,4 @@
+// The status codes of the vendor libraries.
 #include "library_status.h"
 
 #include <atomic>
@@ -9,6 +10,7 @@ namespace {
 
 constexpr int kUnknown = 999;  // the library has no such status
 
+// The numbers: not supported, invalid value, execution failed, not initialized; from
 // cudnn.h (7 and 8), cufft.h, curand.h, cusolver_common.h, cusparse.h, nccl.h
 constexpr LibraryStatus kLibraries[] = {kCublasStatus,
                                         {"cudnn", 9, 3, 8, 1},

@@ -12,18 +12,18 @@
 namespace vgpu {
 
 // known[l][m]: what lane m did before this clock happens before what lane l does next.
-// everyone: what any lane did before this clock happens before what each lane does next, by lockstep.
+// lockstep_clock: what any lane did before this clock happens before what each lane does next, by lockstep.
 struct WarpClock {
-  uint32_t clock = 0, everyone = 0;
+  uint32_t clock = 0, lockstep_clock = 0;
   uint32_t known[kWarpSize][kWarpSize] = {};
   void synchronize(uint32_t lanes);
 };
 
 struct BlockClock {
-  uint32_t number = ~0u, epoch = 0;
+  uint32_t number = ~0u, epoch = 0;  // of the block; number of its barriers so far
   std::vector<std::unique_ptr<WarpClock>> warps;  // created at a warp's first synchronization
   std::vector<ShadowLine> shared;
-  std::vector<uint8_t> shared_written;  // a map (core/written_bytes.h)
+  std::vector<uint8_t> shared_written;  // a bit for each byte (core/written_bytes.h)
   std::vector<UnspecifiedValues> unspecified;  // of each warp
 };
 

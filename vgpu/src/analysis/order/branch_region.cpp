@@ -14,7 +14,8 @@ bool is_branch(const Instruction& i) {
   return i.kind == InstructionKind::Branch || i.kind == InstructionKind::ConditionalBranch;
 }
 
-// A convergence barrier reconverges lanes, and does nothing else.
+// BSYNC, in machine code the only WarpSync with `execute`, reconverges the lanes of the convergence barrier i.b, and does
+// nothing else.  BSSY, a Plain instruction, sets the barrier i.d.
 bool reconverges(const Instruction& i) { return i.kind == InstructionKind::WarpSync && i.execute; }
 
 // Collects the members of the region of a branch by a walk over all paths behind it.
@@ -25,7 +26,7 @@ class Walk {
     is_region_ = remaining_.back() > branch;
   }
 
-  // Returns false if it is not such a region.
+  // Returns false if the branch has no region (branch_region.h).
   bool run() {
     while (is_region_ && !remaining_.empty()) {
       const uint32_t index = remaining_.back();

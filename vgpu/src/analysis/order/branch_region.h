@@ -1,6 +1,6 @@
-// The instructions between a branch and the point where its lanes reconverge, if they compute in registers, and in own memory of
-// the lanes at a fixed distance from a register: subroutines that they call, and inner branches whose lanes reconverge before,
-// included.
+// The region of a branch: the instructions between it and the point where its lanes reconverge, with inner branches and called
+// subroutines.  There is one only if these compute in registers, and in the lanes' own (local) memory at a fixed distance
+// from a register's value.  It tells unspecified_values.h what may differ if an unspecified value decides the branch.
 #pragma once
 #include <cstdint>
 #include <map>
@@ -26,7 +26,7 @@ LocalOperand local_operand(const Instruction& i, ValueFlow flow);
 struct BranchRegion {
   std::vector<uint32_t> members;  // indices, in ascending order
   std::vector<uint32_t> writes;  // registers that members write
-  std::vector<LocalOperand> local_operands;  // of members; none writes their bases
+  std::vector<LocalOperand> local_operands;  // of members; no member writes a register that is a base
 
   bool contains(uint32_t index) const;
 };

@@ -7,6 +7,7 @@ namespace vgpu {
 namespace {
 
 constexpr size_t kMaxReasons = 64;  // pairs of lines
+// The names of Rule in reports, in its order.
 constexpr const char* kRules[] = {"same_value", "one_value", "commuting", "exact_sum", "update_loop", "exploration"};
 
 std::string lines_of(uint32_t line, uint32_t other_line) {

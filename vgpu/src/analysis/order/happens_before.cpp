@@ -19,7 +19,7 @@ bool HappensBefore::is_before(const AccessorSummary& accessors, const Accessor& 
   if (accessors.extent == AccessorSummary::Grid || accessors.block != now.block) return false;
   if (accessors.epoch < now.epoch) return true;
   if (accessors.extent == AccessorSummary::Block || accessors.warp != now.warp) return false;
-  if (accessors.clock < now.everyone) return true;
+  if (accessors.clock < now.lockstep_clock) return true;
   for (uint32_t remaining = accessors.lanes & ~(1u << now.lane); remaining; remaining &= remaining - 1)
     if (!now.synchronized || now.synchronized[__builtin_ctz(remaining)] <= accessors.clock) return false;
   return true;

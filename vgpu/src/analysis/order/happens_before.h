@@ -20,16 +20,18 @@ struct Accessor {
   StreamOrder::Operation operation = 0;
   uint32_t block = 0, epoch = 0;  // number of the block's barriers so far
   uint32_t clock = 0;  // number of the warp's synchronizations so far
-  uint32_t everyone = 0;  // WarpClock::everyone
+  uint32_t lockstep_clock = 0;  // what any lane did before this clock is before what this lane does next (WarpClock)
   uint16_t warp = 0;
   uint8_t lane = 0;
   uint8_t pattern = 0;  // if this lane stands for all lanes that access a line
-  const uint32_t* synchronized = nullptr;  // WarpClock::known of this lane; nullptr: all zero
+  // For each lane m of the warp, a clock: what m did before it is before what this lane does next.  nullptr: all are zero.
+  const uint32_t* synchronized = nullptr;
 };
 
 // A summary of the threads that have accessed a location.  Of each block only the last epoch is kept: what is ordered after it
 // is ordered after the earlier ones, too.
 struct AccessorSummary {
+  // Whose threads they are: one warp's, one block's, or any of the operation, which may be a set of several.
   enum Extent : uint8_t { None, Warp, Block, Grid } extent = None;
   uint8_t pattern = 0;
   uint16_t warp = 0;

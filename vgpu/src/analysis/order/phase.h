@@ -49,7 +49,7 @@ struct Phase {
   uint32_t line = 0;  // of the code, of the last access
   uint64_t operand = 0;
   ExactSum sum = {};
-  StreamOrder::Operation written_by = 0;  // the last operation that changed the value
+  StreamOrder::Operation written_by = 0;  // the last operation (launch, copy or fill) that changed the value
   // Of the one phase of a 128-byte line of memory (shadow.h), of kind WritesOfOneValue: a mask of the words that the store left
   // unchanged, which are of kind UnchangedValue.
   uint32_t silent_words = 0;
@@ -74,7 +74,8 @@ class Phases {
   void access(Phase& phase, const Accessor& now, const LaneAccess& access, const uint8_t* start);
   // Whether the access begins the next phase even if it could join the current one.
   bool is_over(const Phase& phase, const Accessor& now, const LaneAccess& access);
-  // Like access(), but faster: an update of a phase in which several blocks' updates are unordered, the most common case of atomics.  Returns false, and does nothing, in other cases.
+  // Like access(), but faster: an update of a phase in which several blocks' updates are unordered, the most common case of
+  // atomics.  Returns false, and does nothing, in other cases.
   bool join_unordered_updates(Phase& phase, const Accessor& now, const LaneAccess& access);
 
  private:

@@ -42,6 +42,7 @@ RegisterValues update_operand(const WarpContext& warp, const Instruction& i, con
   return operand;
 }
 
+// Whether the result depends on the type: signed and unsigned sums, for example, have the same bits.
 bool is_typed(AtomicOperation operation, ValueType type) {
   return operation == AtomicOperation::Min || operation == AtomicOperation::Max || type >= ValueType::Float;
 }
@@ -173,7 +174,7 @@ void OrderProver::step_in_lockstep(const WarpContext& warp) {
   const Convergence& convergence = *warp.convergence;
   WarpClock& clock = clock_of(blocks_.of(warp), warp.warp);
   if (convergence.lanes_converged_with(warp.active_mask) == convergence.live && !convergence.exited_diverged) {
-    clock.everyone = ++clock.clock;
+    clock.lockstep_clock = ++clock.clock;
     return;
   }
   for (uint32_t remaining = warp.active_mask; remaining;) {
@@ -251,7 +252,7 @@ void OrderProver::observe(const WarpContext& warp, BlockClock& block, const Inst
   const WarpClock* clock = block.warps[warp.warp].get();
   Accessor now;
   now.operation = operation_, now.block = warp.block, now.epoch = block.epoch, now.clock = clock ? clock->clock : 0;
-  now.everyone = clock ? clock->everyone : 0;
+  now.lockstep_clock = clock ? clock->lockstep_clock : 0;
   now.warp = static_cast<uint16_t>(warp.warp);
   LaneAccess access = describe(i, t);
   if (histories_.are_kept()) keep_history(warp, block, i, t, now);
@@ -365,7 +366,7 @@ void OrderProver::access_lane(const WarpContext& warp, BlockClock& block, const 
   }
   if (t.kind == AccessKind::Write) {
     const UnspecifiedValues& values = block.unspecified[warp.warp];
-    const uint32_t parts = values.unspecified_parts(warp, t.values, lane);
+    const uint32_t parts = values.unspecified_parts(warp, t.values, lane);  // a mask of the stored registers
     if (parts && is_shared(warp, address))
       return store_unspecified(location, now, access, parts, t.values.part_bytes(t.bytes), current, t.bytes);
     if (parts) report_unspecified(values.origin(), i.line);
@@ -425,6 +426,7 @@ void OrderProver::access_word(const ShadowLocation& location, uint32_t offset, u
   if (word && !word->bytes && bytes == kWordBytes) return phases_.access(word->whole, now, access, start);
   Phase* parts = word ? shadow_.bytes(*word) : nullptr;
   if (!parts) return full_ = true, on_unproved(UnprovedReason::CheckMemoryFull, access.line, 0);
+  // Updates join each other only as whole words.
   if (access.kind == PhaseKind::CommutingUpdates) access.kind = PhaseKind::SingleAccess;
   for (uint32_t k = 0; k < bytes; k++) phases_.access(parts[offset % kWordBytes + k], now, access, start);
 }

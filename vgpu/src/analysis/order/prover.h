@@ -23,7 +23,7 @@ struct Transfer {
   uint32_t value = 0, value_bytes = 0;  // of a fill; value_bytes 0: a copy
 };
 
-constexpr uint64_t kMaxExploredThreads = 1024;
+constexpr uint64_t kMaxExploredThreads = 1024;  // of a launch whose accesses are kept for exploration (location_history.h)
 
 class OrderProver : public Observer, public PhaseObserver, public LaunchVerdicts {
  public:
@@ -93,7 +93,7 @@ class OrderProver : public Observer, public PhaseObserver, public LaunchVerdicts
   bool join_updates(const WarpContext& warp, BlockClock& block, const MemoryAccess& t, const Accessor& now, LaneAccess& access,
                     uint32_t lane);
   void access_lane(const WarpContext& warp, BlockClock& block, const Instruction& i, const MemoryAccess& t, const Accessor& now,
-                   LaneAccess access, uint32_t lane);
+                   LaneAccess access, uint32_t turn);
   bool follow_unwritten(const WarpContext& warp, const Instruction& i, uint32_t lane, uint32_t begin, WrittenBytes written,
                         uint32_t bytes);
   bool access_lines(const WarpContext& warp, BlockClock& block, const Instruction& i, const MemoryAccess& t, Accessor& now,
@@ -105,6 +105,7 @@ class OrderProver : public Observer, public PhaseObserver, public LaunchVerdicts
                       uint32_t bytes, const uint8_t* value);
   void access_word(const ShadowLocation& location, uint32_t offset, uint32_t bytes, const Accessor& now, LaneAccess access,
                    const uint8_t* start);
+  // Adds the accesses to the source of a transfer, or (writes) to its destination.
   void transfer_side(uint64_t address, const Transfer& transfer, const Accessor& now, bool writes);
   void report_before(uint64_t launch, const Findings& findings, const char* operation);
 
@@ -130,7 +131,7 @@ class OrderProver : public Observer, public PhaseObserver, public LaunchVerdicts
   Visit visits_[kVisits];
   bool full_ = false;  // the capacity is used up, so that shadow memory is incomplete
   Findings findings_;  // of the current operation
-  std::set<const DecodedFunction*> entered_;
+  std::set<const DecodedFunction*> entered_;  // functions of this launch whose code was searched for schedule sources
   const DecodedFunction* kernel_ = nullptr;
   BranchRegions regions_;  // of kernel_
   std::string verdict_;

@@ -11,9 +11,10 @@
 namespace vgpu {
 namespace {
 
-// Whether `accessors`, which may stand for a row of words, still do so once `now` has accessed the row.
+// Whether `accessors`, which may stand for a row of words, still do so once `now` has accessed the row.  Accesses before
+// the clock now.lockstep_clock are before `now`, whichever lanes made them.
 bool keeps_pattern(const AccessorSummary& accessors, const Accessor& now) {
-  return !accessors.is_of(now) || accessors.pattern == now.pattern || accessors.clock < now.everyone;
+  return !accessors.is_of(now) || accessors.pattern == now.pattern || accessors.clock < now.lockstep_clock;
 }
 
 // Reduces a row's accessors to those of one of its words.

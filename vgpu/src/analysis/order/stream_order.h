@@ -16,6 +16,7 @@ class StreamOrder {
   using Operation = uint32_t;  // from 1 on; or a set of several (unite())
   static constexpr StreamNumber kLegacy = 0;
 
+  // blocking: whether the stream and the legacy default stream wait for each other.
   Operation add(StreamNumber stream, bool blocking);
   // Sets the operation that runs now, with which is_before_current() compares.
   void set_current(Operation operation);
@@ -31,7 +32,7 @@ class StreamOrder {
 
  private:
   using Clock = std::vector<uint32_t>;  // for each stream, the number of its complete operations
-  struct Point {
+  struct Point {  // an operation's stream, and its number in this, from 1 on
     StreamNumber stream;
     uint32_t count;
   };

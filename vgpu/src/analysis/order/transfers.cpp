@@ -7,6 +7,7 @@
 
 namespace vgpu {
 
+// side: the address of the source, or (writes) of the destination, whichever lies in the device's memory.
 void OrderProver::transfer_side(uint64_t side, const Transfer& transfer, const Accessor& now, bool writes) {
   uint8_t fill[kLineBytes];
   if (transfer.value_bytes)

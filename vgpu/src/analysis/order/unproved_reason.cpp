@@ -15,7 +15,6 @@ const char* reason_name(UnprovedReason reason) {
     case UnprovedReason::Fault: return "fault";
     case UnprovedReason::CheckMemoryFull: return "check_memory";
     case UnprovedReason::NotAnalyzable: return "instruction_set";
-    case UnprovedReason::ScheduleDecidedValue: break;
   }
   return "source";
 }

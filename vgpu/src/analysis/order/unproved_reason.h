@@ -13,9 +13,8 @@ enum class UnprovedReason : uint8_t {
   Rounding,     // a float sum that is not exact
   Uninitialized,
   UninitializedCopy,  // the host receives bytes that nothing has written
-  StaleRead,
-  ScheduleDecidedValue,  // a value that the schedule decides (ScheduleSource)
-  Fault,
+  StaleRead,  // a read by a non-coherent cache (ld.global.nc) of memory that the same launch has written
+  Fault,  // the launch failed
   CheckMemoryFull,       // the memory of the check itself is full
   NotAnalyzable,  // the code lacks the fields for analyses (DecodedFunction::is_provable)
 };

@@ -6,6 +6,7 @@ namespace vgpu {
 AccessSpace access_space_of(const Statement& s) {
   if (s.has("shared") || s.has("shared::cta")) return AccessSpace::Shared;
   if (s.has("local")) return AccessSpace::Local;
+  // Addresses of global memory and constants are generic ones.
   return s.has("param") || s.has("param::entry") || s.has("param::func") ? AccessSpace::Param : AccessSpace::Generic;
 }
 
@@ -32,6 +33,8 @@ uint8_t memory_order_of(const Statement& s) {
   return s.has("volatile") || s.has("relaxed") || s.has("mmio") ? kStrong : kWeak;
 }
 
+// i.a: the base register, which is i.e bytes wide (0: none); i.imm: the offset.  in_scratch: a .param variable that the body
+// declares for its calls; the Scratch space holds the arguments and results of calls.
 void decode_address(Decoder& d, const Statement& s, const Operand& o, AccessSpace& space, Instruction& i) {
   i.imm = o.offset;
   if (o.kind != Operand::Address || !o.parts.empty() || ptx::begins_constant(o.text)) d.reject(s, "an address that is none");

@@ -14,6 +14,6 @@ uint8_t memory_order_of(const Statement& s);
 
 // Sets a (the base register), e (its width in bytes; 0: no base register) and imm.  May change the space: parameters that a body
 // declares are in the scratch space, and a variable's name determines the space of a generic address.
-void decode_address(Decoder& d, const Statement& s, const Operand& o, AccessSpace& where, Instruction& i);
+void decode_address(Decoder& d, const Statement& s, const Operand& o, AccessSpace& space, Instruction& i);
 
 }  // namespace vgpu

@@ -1,4 +1,5 @@
-// atom and red.  A warp's lanes execute in an order that the schedule chooses.
+// atom and red.  A warp's lanes execute in an order that the schedule chooses.  A deferred atomic lets another one at its
+// address execute first; if it is relaxed and its old value is unused, its lane continues at once and it is performed late.
 #include <algorithm>
 #include <cstring>
 #include <utility>
@@ -76,7 +77,7 @@ template <class T, Op kOp, AccessSpace kSpace> void perform_late(WarpContext& wa
   *warp.visible_writes += !bits_equal(old, result);
 }
 
-// count: whether the old value is returned.
+// count: whether the old value is returned; variant: the memory order.
 template <class T, Op kOp, AccessSpace kSpace> void atom(WarpContext& warp, const Instruction& i) {
   uint8_t* addresses[kWarpSize];
   if (!resolve_addresses(warp, i, kSpace, sizeof(T), addresses, true)) return;
@@ -97,7 +98,7 @@ template <class T, Op kOp, AccessSpace kSpace> void atom(WarpContext& warp, cons
     std::memcpy(addresses[l], &result, sizeof result);
     has_changed |= !bits_equal(old, result);
     if (!d) continue;
-    warp.observed_change |= !bits_equal(d[l], old);
+    warp.result_changed |= !bits_equal(d[l], old);  // so a loop around it does more than wait
     d[l] = old;
   }
   *warp.visible_writes += has_changed;

@@ -28,7 +28,8 @@ Parts parts_of(const Statement& s) {
   return parts;
 }
 
-// Copies between a register, a or d, and the offset imm in a lane's scratch space or parameters.
+// Copies between a register, a or d, and the offset imm in a lane's scratch space, which holds arguments and results of calls,
+// or in its function's parameters, which all lanes of a kernel share.
 enum Area { kScratch, kParameters };
 uint8_t* lane_memory(const WarpContext& warp, Area area, uint32_t lane) {
   if (area == kScratch) return warp.scratch + size_t(lane) * warp.scratch_bytes;
@@ -150,7 +151,7 @@ void store_results(Decoder& d, const Instruction& returning) {
 bool decode_call(Decoder& d, const Statement& s, Instruction& i) {
   if (!s.allows_only({"uni"}, /*types=*/0)) return false;
   const Parts parts = parts_of(s);
-  const Instruction guarded = i;
+  const Instruction guarded = i;  // the statement's guard and line, for copies before and behind the call
   const bool by_pointer = parts.target.kind == Operand::Register;
   const ptx::Function* callee =
       by_pointer ? d.prototype(parts.prototype) : d.symbols().function(std::string(parts.target.text));

@@ -101,6 +101,7 @@ template <class V, Relation kRelation> void set_half(WarpContext& warp, const In
   for_each_lane(warp.active_mask, [=](uint32_t l) { d[l] = bits >> l & 1 ? yes : 0; });
 }
 
+// form: 0 for setp; 1 for set with a result of 32 bits, 2 with one of 16 bits.
 template <class V, Relation kRelation> Execute select_form(int form) {
   return form == 0 ? setp<V, kRelation> : form == 1 ? set<V, kRelation> : set_half<V, kRelation>;
 }

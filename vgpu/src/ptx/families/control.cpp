@@ -60,7 +60,7 @@ bool decode_barrier(Decoder& d, const Statement& s, Instruction& i) {
   return true;
 }
 
-bool only_orders(const Statement& s) {
+bool has_known_qualifiers(const Statement& s) {
   if (s.op == "griddepcontrol") return s.allows_only({"launch_dependents|wait"}, /*types=*/0);
   if (s.op == "pmevent") return s.allows_only({"mask"}, /*types=*/0);
   return s.allows_only({"gl|cta|gpu|sys|cluster", "sc|acq_rel|acquire|release|mbarrier_init", "proxy",
@@ -75,7 +75,7 @@ InstructionKind kind_of(std::string_view op) {
 }
 
 bool decode_fence(Decoder& d, const Statement& s, Instruction& i) {
-  if (!only_orders(s)) return false;
+  if (!has_known_qualifiers(s)) return false;
   if (s.op == "membar" || s.op == "fence") i.execute = fence, d.emit(i);
   if (s.op == "griddepcontrol") i.execute = do_nothing, i.schedule_source = ScheduleSource::DependentLaunch, d.emit(i);
   return true;

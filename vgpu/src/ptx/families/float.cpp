@@ -15,7 +15,8 @@ using namespace fp;
 
 bool is_subnormal(float a) { return std::fabs(a) < kMinNormal; }
 
-// Approximations without ftz: values that are subnormal, or close to it, are scaled before and after.
+// UnitRcp and the like: the card's multi-function unit (MUFU instructions), which treats subnormals as zeros.  Approximations
+// without ftz: values that are subnormal, or close to it, are scaled before and after.
 struct ApproximateRcp {
   static float of(float a) {
     const float scale = std::fabs(a) > 0x1p126f ? 0.25f : is_subnormal(a) ? 0x1p24f : 1;
@@ -173,7 +174,7 @@ Execute select_approximation(const Statement& s) {
 }
 
 Execute select_operation(const Statement& s) {
-  if (s.type() == "f64" && s.has("approx") && s.has("ftz"))
+  if (s.type() == "f64" && s.has("approx") && s.has("ftz"))  // OfUpperWord: computes on the upper 32 bits alone
     return s.op == "rcp"     ? unary<double, double, OfUpperWord<multi_function::rcp64h>>
            : s.op == "rsqrt" ? unary<double, double, OfUpperWord<multi_function::rsqrt64h>>
                              : nullptr;

@@ -15,14 +15,15 @@ namespace {
 enum { kAdd, kSub, kMul, kFma, kNeg, kAbs, kMin, kMax, kMinNan, kMaxNan, kEx2, kTanh };
 constexpr uint8_t kFlush = 1, kSaturate = 2, kRelu = 4, kXorSign = 8;
 
+// Applies a function of the card's multi-function unit to x as a float.
 float unit_of(uint32_t (*function)(uint32_t), double x) {
   return bit_cast<float>(function(bit_cast<uint32_t>(static_cast<float>(x))));
 }
 
-// As on a card: the result of single precision, truncated.
+// As on a card: the result of single precision, truncated; infinite from kOverflow on, the power of two above all numbers of H.
 template <class H> double power_of_two(double x) {
   const float result = unit_of(multi_function::ex2, x);
-  return result < H::kBeyond ? result : double(result) + INFINITY;
+  return result < H::kOverflow ? result : double(result) + INFINITY;
 }
 
 template <class H, int kOp> uint16_t compute(uint16_t a, uint16_t b, uint16_t c, uint8_t flags) {

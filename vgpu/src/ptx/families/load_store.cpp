@@ -10,7 +10,7 @@
 namespace vgpu {
 namespace {
 
-// Performs late atomics at these addresses, and notifies the observer.
+// Performs late atomics (whose lanes have continued before them) at these addresses, and notifies the observer.
 template <AccessSpace kSpace, class W> void prepare_access(WarpContext& warp, const Instruction& i, AccessKind kind,
                                                            uint32_t bytes, uint8_t* const addresses[kWarpSize]) {
   constexpr bool kIsVisible = kSpace == AccessSpace::Generic || kSpace == AccessSpace::Shared;
@@ -24,6 +24,7 @@ template <AccessSpace kSpace, class W> void prepare_access(WarpContext& warp, co
   }
 }
 
+// T: the type in memory; W: that of the registers.  result_changed: a loop around the load does more than wait.
 template <class T, class W, AccessSpace kSpace> void load(WarpContext& warp, const Instruction& i) {
   uint8_t* addresses[kWarpSize];
   if (!resolve_addresses(warp, i, kSpace, sizeof(T) * i.count, addresses)) return;
@@ -41,7 +42,7 @@ template <class T, class W, AccessSpace kSpace> void load(WarpContext& warp, con
         std::memcpy(&x, addresses[l] + k * sizeof(T), sizeof x);
         d[l] = static_cast<W>(x);
       });
-    if (i.kind != InstructionKind::Plain) warp.observed_change |= std::memcmp(old_values, d, sizeof old_values) != 0;
+    if (i.kind != InstructionKind::Plain) warp.result_changed |= std::memcmp(old_values, d, sizeof old_values) != 0;
   }
 }
 
@@ -153,7 +154,7 @@ bool decode_memory(Decoder& d, const Statement& s, Instruction& i) {
   bool is_visible = space == AccessSpace::Generic || space == AccessSpace::Shared;
   i.variant = memory_order_of(s);
   const bool is_ordered = i.variant != kWeak;
-  if (s.has("cg") || s.has("cv")) i.variant |= kStrong;
+  if (s.has("cg") || s.has("cv")) i.variant |= kStrong;  // they bypass the L1 cache
   if (s.has("nc")) i.schedule_source = ScheduleSource::StaleRead;
   if (is_visible && (is_ordered || (!loads && space == AccessSpace::Generic))) i.kind = InstructionKind::SchedulingPoint;
   else if (is_visible && loads && (s.has("cg") || s.has("cv"))) i.kind = InstructionKind::Load;

@@ -57,15 +57,15 @@ uint32_t gather_fragment(Decoder& d, const Statement& s, const Operand& o, std::
 bool decode_matrix(Decoder& d, const Statement& s, Instruction& i) {
   const std::string_view shape = s.qualifier_of("m16n8k4|m16n8k8|m16n8k16|m16n8k32"), result_type = s.type(3), a = s.type(2),
                          b = s.type(1);
-  const uint32_t per_register = 4 / ptx::size_of(a), depth = static_cast<uint32_t>(std::atoi(shape.substr(6).data()));
-  const size_t blocks = depth / (4 * per_register), results = result_type == "f16" ? 2 : 4;
+  const uint32_t elements_per_register = 4 / ptx::size_of(a), depth = static_cast<uint32_t>(std::atoi(shape.substr(6).data()));
+  const size_t b_registers = depth / (4 * elements_per_register), results = result_type == "f16" ? 2 : 4;
   const std::string_view result_register_type = result_type == "f16" ? "b32" : result_type;
   if (s.operands[0].kind != Operand::Vector || s.operands[0].parts.size() != results) return false;
   for (const Operand& element : s.operands[3].parts)
     if (element.kind == Operand::Literal) return false;
   Instruction product = i, fetch = i;
-  product.a = gather_fragment(d, s, s.operands[1], "b32", 2 * blocks, i);
-  product.e = gather_fragment(d, s, s.operands[2], "b32", blocks, i);
+  product.a = gather_fragment(d, s, s.operands[1], "b32", 2 * b_registers, i);
+  product.e = gather_fragment(d, s, s.operands[2], "b32", b_registers, i);
   product.c = gather_fragment(d, s, s.operands[3], result_register_type, results, i);
   product.imm = depth;
   product.kind = InstructionKind::WarpSync;  // of all lanes

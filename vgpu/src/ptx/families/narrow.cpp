@@ -22,6 +22,7 @@ struct ToBfloat {
   static constexpr uint32_t largest = 0x7f7f, infinite = 0x7f80;
   static uint32_t of(double x, RoundingMode mode) { return to_bfloat16(x, mode); }
 };
+// kFraction: bits of the fraction; kLeast, kGreatest: exponents of normal numbers; kLargest: the bits of the largest number.
 template <int kFraction, int kLeast, int kGreatest, uint32_t kLargest> struct ToByte {
   static constexpr int bits = 8;
   static constexpr uint32_t largest = kLargest, infinite = kLargest + 1;

@@ -10,6 +10,7 @@
 namespace vgpu {
 namespace {
 
+// Bits of Instruction::variant: the number of dimensions (a mask), whether there are layers, and an Outside.
 constexpr uint8_t kDimensions = 3, kLayered = 4;
 enum Outside : uint8_t { kTrap = 0, kClamp = 8, kZero = 16 };
 constexpr uint8_t kOutsides = kClamp | kZero;

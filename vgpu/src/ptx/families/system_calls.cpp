@@ -11,6 +11,7 @@
 namespace vgpu {
 namespace {
 
+// Reads from a lane's scratch space, which holds the arguments and results of the calls it makes.
 template <class T> T scratch(const WarpContext& warp, uint32_t lane, uint32_t offset) {
   T value;
   std::memcpy(&value, warp.scratch + size_t(lane) * warp.scratch_bytes + offset, sizeof value);

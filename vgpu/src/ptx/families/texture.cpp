@@ -11,6 +11,8 @@
 namespace vgpu {
 namespace {
 
+// Bits of Instruction::variant: the number of dimensions (a mask), whether there are layers, whether coordinates are integers,
+// and whether it gathers.
 enum Mode : uint8_t { kDimensions = 3, kLayered = 4, kIntegers = 8, kGathers = 16 };
 
 constexpr int kMaxCorners = 8;
@@ -84,7 +86,7 @@ class Fetch {
   bool normalized() const { return texture_.normalized && !(instruction_.variant & kIntegers); }
   // Wrap and Mirror require normalized coordinates.
   AddressMode mode(int k) const {
-    if (texture_.fetched) return AddressMode::Border;
+    if (texture_.is_zero_outside) return AddressMode::Border;  // one-dimensional linear memory: zero outside
     const bool folds = texture_.address[k] == AddressMode::Wrap || texture_.address[k] == AddressMode::Mirror;
     return folds && !normalized() ? AddressMode::Clamp : texture_.address[k];
   }
@@ -141,7 +143,8 @@ int64_t load_integer(Format format, const uint8_t* address) {
   }
 }
 
-bool is_real(const Texture& t) { return t.promoted || is_float(t.texels.format); }
+// reads_integers_as_floats: integers of 8 and 16 bits are read as floats in [0, 1] or [-1, 1].
+bool is_real(const Texture& t) { return t.reads_integers_as_floats || is_float(t.texels.format); }
 
 // Returns the value of one channel.
 double channel_value(const Texture& t, uint32_t channel, const uint8_t* texel) {
@@ -152,7 +155,7 @@ double channel_value(const Texture& t, uint32_t channel, const uint8_t* texel) {
   if (format == Format::Float) return load_value<float>(address);
   if (format == Format::Half) return half_to_float(load_value<uint16_t>(address));
   const double value = static_cast<double>(load_integer(format, address));
-  if (!t.promoted) return value;
+  if (!t.reads_integers_as_floats) return value;
   const bool is_signed = format == Format::S8 || format == Format::S16;
   const double max_value = static_cast<double>((1u << (8 * bytes_of(format) - is_signed)) - 1);
   return std::max(-1.0, value / max_value);

@@ -22,7 +22,7 @@ template <class T, class F> void for_each_object(WarpContext& warp, const Instru
     same &= remaining;
     T object;
     if (!warp.textures->find(handle, object) || !object.texels.is_alive(*warp.memory))
-      return warp.set_fault(KernelFault::NoObject, handle);
+      return warp.set_fault(KernelFault::InvalidTextureObject, handle);
     f(warp, i, same, object);
     remaining &= ~same;
   }

@@ -24,6 +24,7 @@ bool to_host_addresses(WarpContext& warp, uint64_t address[kWarpSize], uint32_t 
   return is_ok;
 }
 
+// The addresses from kOutsideBegin on, of outside functions, follow the windows.
 bool is_in_window(uint64_t address) { return address - kSharedWindowBegin < kOutsideBegin - kSharedWindowBegin; }
 
 }  // namespace
@@ -56,6 +57,7 @@ bool find_addresses(WarpContext& warp, const Instruction& i, Space space, uint32
   return check_offsets(warp, space == Space::Shared ? AccessSpace::Shared : AccessSpace::Local, offsets, bytes, host_addresses);
 }
 
+// AsyncTo, AsyncFrom: the destination and the source of LDGSTS (cp.async).
 void select_address(FunctionDecoder& d, const Decoded& c, Instruction& i) {
   i.b = d.constant(0), i.vector_registers[kFlags] = 0;
   for (const Operand& operand : c.row->operands) {
@@ -77,6 +79,7 @@ uint8_t order_of(const Decoded& c) {
   return order.empty() || order == "CONSTANT" ? kWeak : kStrong;
 }
 
+// First performs late atomics at these addresses: deferred ones, whose lanes have continued.
 void prepare_access(WarpContext& warp, const Instruction& i, AccessKind kind, uint32_t bytes,
                     uint8_t* const addresses[kWarpSize], RegisterValues values) {
   if (warp.deferred) warp.deferred->settle_at(warp, addresses, bytes);

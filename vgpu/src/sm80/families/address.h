@@ -22,7 +22,8 @@ void select_address(FunctionDecoder& d, const Decoded& c, Instruction& i);
 // Returns the memory order of the row's modifier: weak for none and for CONSTANT, strong for others.
 uint8_t order_of(const Decoded& c);
 
-// Prepares an access: performs late atomics at its addresses, and notifies the observer.
+// Prepares an access: performs late atomics (deferred ones, whose lanes have continued) at its addresses, and notifies the
+// observer, which is an analysis.
 void prepare_access(WarpContext& warp, const Instruction& i, AccessKind kind, uint32_t bytes, uint8_t* const at[kWarpSize],
                     RegisterValues values = {});
 

@@ -1,6 +1,7 @@
 // Atomics and reductions.  A warp's lanes execute in an order that the schedule chooses.
 //
-// Operands are first gathered from registers to arrays of 64 bits per lane.
+// Operands are first gathered from registers to arrays of 64 bits per lane.  The schedule may defer an atomic, so that another
+// at its address executes first; without a result, its lane continues, and the atomic is performed late.
 #include <cstring>
 
 #include "address.h"
@@ -70,15 +71,16 @@ template <class T, Op kOp> void perform_late(WarpContext& warp, const Instructio
 // The result of an atomic: none, the old value, or 1 if a compare-and-swap has stored (CAST).
 enum Result : uint8_t { kNoResult, kOldValue, kWasSwapped };
 
+// result_changed: a thread that waits in a loop gets the same result until another one writes.
 template <class T> void write_result(WarpContext& warp, const Instruction& i, uint32_t lane, const T& old, uint64_t expected) {
   uint32_t* d = lane_words(warp, i.d);
   uint64_t bits = 0;
   std::memcpy(&bits, &old, sizeof old);
   if (i.count == kWasSwapped) bits = bits == expected;
-  warp.observed_change |= d[lane] != static_cast<uint32_t>(bits);
+  warp.result_changed |= d[lane] != static_cast<uint32_t>(bits);
   d[lane] = static_cast<uint32_t>(bits);
   if (sizeof(T) == 4) return;
-  warp.observed_change |= d[lane + kWarpSize] != static_cast<uint32_t>(bits >> 32);
+  warp.result_changed |= d[lane + kWarpSize] != static_cast<uint32_t>(bits >> 32);
   d[lane + kWarpSize] = static_cast<uint32_t>(bits >> 32);
 }
 

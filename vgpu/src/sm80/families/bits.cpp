@@ -18,7 +18,7 @@ template <uint32_t kTable> void logic(WarpContext& warp, const Instruction& i) {
   write_lane_words(warp, i.d, [=](uint32_t l) { return apply_table(kTable, a[l], b[l], c[l]); });
 }
 
-// imm: the table.  The predicate that is written: whether the result is not zero, or the predicate that is read is true.
+// imm: the table; count: whether a predicate is written: that the result is not zero, or the predicate that is read is true.
 void logic_of_table(WarpContext& warp, const Instruction& i) {
   const uint32_t *a = lane_words(warp, i.a), *b = lane_words(warp, i.b), *c = lane_words(warp, i.c);
   uint32_t table_bits[8];

@@ -78,14 +78,14 @@ bool select_computed_branch(FunctionDecoder& d, const Decoded& c, Instruction& i
   i.kind = InstructionKind::ComputedBranch;
   if (c.row->mnemonic == "RET.REL.NODEC") i.variant = kSubroutineReturn;
   i.a = c.row->mnemonic == "BRXU" ? d.read_uniform(c.bits(24, 6)) : d.read_register(c.bits(24, 8));
-  i.imm = c.target, i.e = kEncodingBytes;
+  i.imm = c.target, i.e = kEncodingBytes;  // the target's index is (a + imm) / e
   return true;
 }
 
 bool select_call_outside(FunctionDecoder& d, const Decoded& c, Instruction& i) {
   constexpr uint32_t kFirstArgument = 4;  // register of the first argument and of the result, by the calling convention
   i.kind = InstructionKind::SchedulingPoint, i.execute = call_outside;
-  if (c.row->opcode == 0x343) i.a = d.read_register(c.bits(24, 8));
+  if (c.row->opcode == 0x343) i.a = d.read_register(c.bits(24, 8));  // the address is in registers
   else i.a = d.constant_pair((kOutsideBegin & ~kTargetMask) | c.encoding.bits(34, 47));
   i.b = i.d = d.written_register(kFirstArgument);
   return true;
@@ -126,7 +126,7 @@ bool select_register_to_barrier(FunctionDecoder& d, const Decoded& c, Instructio
 }
 
 bool select_warp_sync(FunctionDecoder& d, const Decoded& c, Instruction& i) {
-  i.kind = InstructionKind::WarpSync;  // without `execute`, it orders memory
+  i.kind = InstructionKind::WarpSync;  // without `execute`, it orders memory; opcode 0x348: the mask is in a register
   i.b = c.row->opcode == 0x348 ? d.read_register(c.bits(32, 8)) : d.constant(c.bits(32, 32));
   return true;
 }

@@ -21,6 +21,7 @@ template <class Op, uint32_t kOperands> void apply(WarpContext& warp, const Inst
     else return bit_cast<uint64_t>(Op::of(operand_of(first, a, l), operand_of(second, b, l), operand_of(third, c, l)));
   });
 }
+// Executes in the rounding mode `variant`.  Not inlined, so that the loop is not moved out of the mode's scope.
 template <Execute kRun> __attribute__((noinline)) void apply_rounded(WarpContext& warp, const Instruction& i) {
   ScopedRoundingMode scope(static_cast<RoundingMode>(i.variant));
   kRun(warp, i);
@@ -36,6 +37,7 @@ template <class Op, uint32_t kOperands> bool select_operation(FunctionDecoder& d
   return true;
 }
 
+// imm: the test, and from bit 4 on the operation that combines it with the predicate.
 void compare(WarpContext& warp, const Instruction& i) {
   const uint32_t *a = lane_words(warp, i.a), *b = lane_words(warp, i.b);
   const Signs<uint64_t> first(i.vector_registers[kFlags], 0), second(i.vector_registers[kFlags], 1);

@@ -79,7 +79,7 @@ void read_matrices(FunctionDecoder& d, const Decoded& c, Instruction& i) {
 bool select_matrix_multiply(FunctionDecoder& d, const Decoded& c, Instruction& i) {
   read_matrices(d, c, i);
   const bool floats = c.modifier(76) == "F32";
-  const std::string_view shape = c.modifier(75), type = c.modifier(82);
+  const std::string_view shape = c.modifier(75), type = c.modifier(82);  // shape: 16816 is m16n8k16
   i.imm = shape == "16816" ? 16 : shape == "1688" ? 8 : 4;
   if (type == "TF32" ? i.imm == 16 : i.imm == 4) return false;
   if (type.empty()) i.execute = floats ? multiply<HalfElement, FloatSum> : multiply<HalfElement, HalfSum>;

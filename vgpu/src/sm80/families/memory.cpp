@@ -14,7 +14,7 @@ template <class T, uint32_t kWords, Space kSpace> void load(WarpContext& warp, c
   if (kSpace == Space::Local) notify_local_access(warp, i, AccessKind::Read, sizeof(T) * kWords, addresses, {});
   else prepare_access(warp, i, AccessKind::Read, sizeof(T) * kWords, addresses);
   uint32_t* d = lane_words(warp, i.d);
-  const bool is_observed = i.kind != InstructionKind::Plain;
+  const bool is_observed = i.kind != InstructionKind::Plain;  // such loads let the interpreter recognize loops that wait
   alignas(64) uint32_t old_values[kWarpSize * kWords];
   if (is_observed) std::memcpy(old_values, d, sizeof old_values);
   if (sizeof(T) == 4 && is_contiguous(warp.active_mask, addresses, 4 * kWords)) {
@@ -31,7 +31,7 @@ template <class T, uint32_t kWords, Space kSpace> void load(WarpContext& warp, c
       }
     });
   }
-  if (is_observed) warp.observed_change |= std::memcmp(old_values, d, sizeof old_values) != 0;
+  if (is_observed) warp.result_changed |= std::memcmp(old_values, d, sizeof old_values) != 0;
 }
 
 template <class T, uint32_t kWords, Space kSpace> void store(WarpContext& warp, const Instruction& i) {
@@ -174,7 +174,7 @@ template <uint32_t kBytes> void copy_async(WarpContext& warp, const Instruction&
   copy_asynchronously(warp, i, kBytes, sources, source_bytes, destinations);
 }
 
-// All accesses are in order here, except late atomics.
+// All accesses are in order here, except late atomics: deferred ones, whose lanes have continued.
 void fence(WarpContext& warp, const Instruction&) {
   if (warp.deferred) warp.deferred->settle(*warp.deferrals, warp.active_mask);
   if (warp.observer) warp.observer->on_fence(warp);

@@ -146,7 +146,8 @@ uint32_t core_register(uint32_t number) {
   }
 }
 
-bool select_first_of_pair(uint32_t number, Instruction& i) {
+// Reads one 32-bit register; where an instruction can read two (CS2R), the first.
+bool select_special_word(uint32_t number, Instruction& i) {
   if (number == kClockLow || number == kTimerLow) i.execute = clock_low;
   else if (number == kClockHigh || number == kTimerHigh) i.execute = clock_high;
   if (i.execute) return true;
@@ -192,17 +193,17 @@ bool select_register_to_predicates(FunctionDecoder& d, const Decoded& c, Instruc
   return i.imm < 128;
 }
 
-bool select_special(FunctionDecoder&, const Decoded& c, Instruction& i) { return select_first_of_pair(c.bits(72, 8), i); }
+bool select_special(FunctionDecoder&, const Decoded& c, Instruction& i) { return select_special_word(c.bits(72, 8), i); }
 
 bool select_special_uniform(FunctionDecoder&, const Decoded& c, Instruction& i) {
-  if (!select_first_of_pair(c.bits(72, 8), i)) return false;
+  if (!select_special_word(c.bits(72, 8), i)) return false;
   if (i.execute == move) i.a = i.b, i.execute = first_lane;
   return true;
 }
 
 bool select_special_wide(FunctionDecoder&, const Decoded& c, Instruction& i) {
   const uint32_t number = c.bits(72, 8);
-  if (c.has("32")) return select_first_of_pair(number, i);
+  if (c.has("32")) return select_special_word(number, i);
   if (number == kSpecialZero) i.execute = move_zeros;
   if (number == kClockLow || number == kTimerLow) i.execute = clock_wide;
   return i.execute != nullptr;

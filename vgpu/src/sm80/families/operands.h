@@ -1,6 +1,7 @@
 // Reading and writing of registers for all lanes at once, in loops that compilers vectorize.
 //
 // Fields of Instruction: a, b and c are the operands, d is the register that is written, e a predicate that is read.
+// These are offsets in the warp's frame: of a register's 32 words, or of a predicate's word, which has a bit for each lane.
 #pragma once
 #include <algorithm>
 
@@ -54,6 +55,7 @@ template <class F> inline void write_pairs(WarpContext& warp, uint32_t offset, F
   write_lane_words(warp, offset + kWarpRegisterBytes, [&](uint32_t l) { return high[l]; });
 }
 
+// kNegated in the offset: the predicate is inverted.
 inline uint32_t read_predicate(WarpContext& warp, uint32_t offset) {
   return predicate(warp, offset & ~kNegated) ^ (offset & kNegated ? kFullMask : 0);
 }

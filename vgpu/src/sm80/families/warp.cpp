@@ -39,6 +39,7 @@ void shuffle(WarpContext& warp, const Instruction& i) {
     sources.lane[l] = static_cast<uint8_t>(source.lane);
     result[l] = warp.active_mask >> source.lane & 1 ? value[source.lane] : unspecified_value(warp, l, value[l]);
     inside |= uint32_t(source.fits) << l;
+    // Unspecified: the source lane is inactive, or is active only in some schedules.
     sources.unspecified |= (~(warp.active_mask & warp.convergence->converged[l]) >> source.lane & 1) << l;
   });
   notify_shuffle(warp, i, sources);

@@ -9,6 +9,7 @@
 
 namespace vgpu {
 
+// Of a sum of doubles, only the first word's phase (offset 0) keeps the sum.
 inline bool is_float_sum(const UpdateFamily& family) {
   const bool real = family.type == ValueType::Float || family.type == ValueType::Double;
   return family.operation == AtomicOperation::Add && real && !family.offset;
@@ -16,6 +17,7 @@ inline bool is_float_sum(const UpdateFamily& family) {
 
 inline bool joins_commuting_updates(const Phase& phase, const LaneAccess& access) {
   if (access.kind != PhaseKind::CommutingUpdates || !(access.family == phase.family)) return false;
+  // Besides float sums, only inc and dec have an operand here, which is their bound; of all others it is 0.
   return is_float_sum(access.family) || access.operand == phase.operand;
 }
 

@@ -31,7 +31,7 @@ struct RecordedAccess {
   uint8_t offset = 0, bytes = 0;
   AccessKind kind = AccessKind::Read;
   bool value_is_used = false;  // the program uses what it reads
-  bool strong = false;
+  bool strong = false;  // atomic, volatile or ordered
   bool in_shared = false;
   AtomicOperation operation = AtomicOperation::None;
   ValueType type = ValueType::Unsigned;
