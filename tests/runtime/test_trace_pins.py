@@ -1,4 +1,9 @@
-"""What a pin takes away, in one process and in its children; the ledger of what enters a program."""
+"""What a pin takes away, in one process and in its children; the ledger of what enters a program.
+
+A pin gives a program the same value in every run, for one kind of nondeterminism. The fixture runner(text) writes a
+program without its first empty line; printed(n, pins={kind: places}) is the set of what n runs print. Places are lines,
+None for everywhere, or "global:MODULE", its global generator; vary={kind: seed} gives a kind other values.
+"""
 
 from __future__ import annotations
 
@@ -277,6 +282,7 @@ def test_each_run_has_an_output_folder_of_its_own(runner: Any) -> None:
 
 
 OTHER_PYTHONS = ("3.7", "3.8", "3.9", "3.10", "3.12", "3.13")
+# Runs main.py with pins, as `locate` does; told: the settings of the interposition.
 INTERPOSED = """
 import json, os, sys
 sys.path.insert(0, sys.argv[1])
@@ -284,7 +290,7 @@ from tfdeterminism.trace.interpose import variables
 told = {"root": os.getcwd(), "out": os.getcwd(), "kept": os.getcwd(), "epoch": 0,
         "pins": dict.fromkeys(["pid", "clock", "completion"]),
         "vary": {}, "frameworks": []}
-os.environ.update({variables.VARIABLE: json.dumps(told), "PYTHONPATH": variables.hooked_path("")})
+os.environ.update({variables.SETTINGS_VARIABLE: json.dumps(told), "PYTHONPATH": variables.hooked_path("")})
 os.execv(sys.executable, [sys.executable, "main.py"])
 """
 WORKERS = """
@@ -473,9 +479,16 @@ def test_a_ledger_names_the_users_line(runner: Any, tmp_path: Path) -> None:
     assert rows >= {("random", "main.py:6"), ("clock", "main.py:9")}
 
 
-@pytest.mark.parametrize("text", ["for one in nodes:\n    print(one.number)", "print(id(nodes))"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "for one in nodes:\n    print(one.number)",
+        "print(id(nodes))",
+        "print([one.number for one in weakref.WeakSet(nodes)])",
+    ],
+)
 def test_addresses_are_pinned_at_a_line(text: str, runner: Any) -> None:
-    objects = "import random\nclass Node:\n    def __init__(self, number):\n        self.number = number\n"
+    objects = "import random, weakref\nclass Node:\n    def __init__(self, number):\n        self.number = number\n"
     keep = "kept = [bytearray(random.randrange(5000)) for _ in range(200)]\n"
     program = runner(objects + keep + "nodes = {Node(number) for number in range(40)}\n" + text)
     assert len(program.printed(3)) > 1
@@ -638,6 +651,28 @@ print(Generator.from_non_deterministic_state().state)
 """)
     assert len(program.printed()) == 2
     assert len(program.printed(pins={"random": ["main.py:16"]})) == 1
+
+
+def test_a_thread_that_runs_until_it_is_told_to_end_is_not_waited_for(
+    runner: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program = runner("""
+import threading
+class Counter(threading.Thread):
+    count, is_ended = 0, False
+    def run(self):
+        while not self.is_ended:
+            self.count += 1
+counters = [Counter() for _ in range(3)]
+for counter in counters:
+    counter.start()
+for counter in counters:
+    counter.is_ended = True
+""")
+    monkeypatch.setattr(interposed_runs, "_SHORTEST_WAIT", 0.5)
+    monkeypatch.setattr(interposed_runs, "_SHORTEST_LIMIT", 60)
+    assert program.runs.run(0).failed is None
+    assert program.runs.run(1, {"completion": None}).failed is None
 
 
 def test_a_pin_that_makes_the_program_wait_is_given_up(runner: Any, monkeypatch: pytest.MonkeyPatch) -> None:

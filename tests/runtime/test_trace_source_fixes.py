@@ -28,6 +28,7 @@ def test_ddmin_finds_the_parts_that_are_needed(needed: set[int]) -> None:
     assert set(ddmin(list(range(12)), test)) == needed
 
 
+# (kind of nondeterminism, line before, line after its edit); _TICKS and _NAMES: counters that the fix defines.
 FIXES = [
     ("addresses", "layers = set(model.children())", "layers = dict.fromkeys(model.children())"),
     ("addresses", "ordered = sorted(nodes, key=id)", "ordered = list(nodes)"),
@@ -137,6 +138,23 @@ def test_a_line_that_several_processes_run_seeds_each_by_its_arguments() -> None
         without_arguments.replace("seed()", "seed(0)")]  # fmt: skip
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "source = random.SystemRandom()\nother = random.SystemRandom()\nx = source.choice(names)\n",
+        "class A:\n    rng = random.SystemRandom()\n    def f(self): return self.rng.random()\n",
+    ],
+)
+def test_a_system_generator_that_is_made_elsewhere_gets_a_seed(text: str) -> None:
+    (changed,) = source_fixes.changes_of_line("random", text, 3)
+    assert changed == text.replace("random.SystemRandom()", "random.Random(0)", 1)
+
+
+def test_threads_in_turn_are_not_called_an_order_of_results() -> None:
+    (changed,) = source_fixes.changes_of_line("completion", "for p in ps: p.start()", 1)
+    assert source_fixes.advice("completion", changed.splitlines()) != source_fixes.advice("completion")
+
+
 def test_a_set_that_is_made_elsewhere_keeps_the_order_of_its_making() -> None:
     before = "def nodes(self):\n    return sorted(self.all, key=id)\n\n\nmade = set(names)\n"
     after = "def nodes(self):\n    return list(self.all)\n\n\nmade = dict.fromkeys(names)\n"
@@ -211,6 +229,7 @@ def test_a_ledger_that_was_cut_off_is_passed_by(tmp_path: Path) -> None:
     assert read_ledgers(str(tmp_path)) == []
 
 
+# "-": the line is not known; "global:MODULE": the global generator of a module.
 PLACES = [("a.py:3", ("a.py", 3)), ("a.py:3 (import)", ("a.py", 3)), ("-", ("", 0)), ("global:torch", ("", 0))]
 
 

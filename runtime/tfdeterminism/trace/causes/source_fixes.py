@@ -21,7 +21,7 @@ _WORDS = {
     "mtime": "order by name, or use what is in the file, not when it was written",
     "pid": "use a number that you choose (a rank, a worker's index), not the process's",
     "clock": "use a number that you choose, not the time; count steps, not seconds",
-    "random": "seed it, or use a number or a name that you choose",
+    "random": "draw from a generator that has a seed, or use a number or a name that you choose",
     "completion": "take results in the order of submission, or put each where it belongs by its index",
     "memory": "write memory before it is read",
     "addresses": "order by a value of the objects (a name, an index), not by id() or as a set gives them",
@@ -33,22 +33,23 @@ _WORDS = {
 }
 _DIGEST = "__import__('zlib').crc32(repr({}).encode())"  # the same in each process, unlike hash()
 _AT_ONCE = "(lambda future: (future.exception(), future)[1])({})"  # waits for a task and returns its future
-_IN_TURN = re.compile(r"(?<![.\w])map\(|" + re.escape(_AT_ONCE.partition("{}")[0]))
+# What _tasks_in_turn() and _start_in_turn() write.
+_IN_TURN = re.compile(r"(?<![.\w])map\(|\.start\(\), .*\.join\(\)|" + re.escape(_AT_ONCE.partition("{}")[0]))
 _TASK_WORDS = "let each task end before the next begins, or share nothing between them (a generator, a list)"
 _SQL_WORDS = "order by a column, and shuffle in Python with a seed"
 _SORT_WORDS = "iterate over the set in sorted order"
 _DIGEST_WORDS = "digest it without hash(), which gives something else in each process"
-_ITERATING = tuple(
+_ITERATING = tuple(  # functions and methods that iterate over an argument
     (
         "list tuple enumerate iter map filter zip array tensor join extend fromkeys constant Counter chain "
         "dict OrderedDict asarray sum"
     ).split()
 )
 _LISTINGS = ("listdir", "glob", "iglob", "rglob", "iterdir")
-_GENERATORS = tuple(
+_GENERATORS = tuple(  # functions that make or seed a generator, by chance if they get no seed
     "default_rng RandomState Random seed SystemRandom PCG64 SeedSequence Philox MT19937".split()
 )
-_SEEDED_BY = tuple(
+_SEEDED_BY = tuple(  # functions that take a seed
     ("seed Random RandomState default_rng manual_seed set_seed set_random_seed PRNGKey SeedSequence").split()
 )
 _TIMES = tuple(
@@ -63,7 +64,7 @@ _SQL_RANDOM_ORDER = re.compile(r"(order\s+by\s+)random\s*\(\s*\)", re.IGNORECASE
 _SQL_ROW_ORDER = re.compile(r"order\s+by\s+rowid", re.IGNORECASE)  # how the edit of such a text ends
 _FILE_TIMES = tuple("st_{}time{}".format(kind, unit) for kind in "mca" for unit in ("", "_ns"))
 _TEXTS = ("strftime", "isoformat", "str", "ctime", "asctime")  # functions that return a string
-_COUNTS = ("workers", "num_workers", "max_workers", "processes", "num_parallel_calls")
+_COUNTS = ("workers", "num_workers", "max_workers", "processes", "num_parallel_calls")  # arguments
 _POOLS = ("Pool", "ThreadPool", "ThreadPoolExecutor", "ProcessPoolExecutor")
 _NUMPY_ZEROED = {"empty": "zeros", "ndarray": "zeros", "empty_like": "zeros_like"}
 _SEED_LINES = {
@@ -177,7 +178,7 @@ def _rename_imports(lines, bound):
 
 
 def seed_lines(generator):
-    """Return statements that seed a global generator. generator: its name in the ledger."""
+    """Return statements that seed a global generator. generator: its name in the ledger, such as "global:numpy"."""
     return [line.format(SEED) for line in _seed_templates(generator)]
 
 
@@ -469,7 +470,8 @@ def _is_seed(code, name):
 
 def _seed_generators(code):
     edits = []
-    for call in (call for call in code.calls(_GENERATORS) if _has_no_seed(call)):
+    generators = [call for call in code.calls(_GENERATORS) if _has_no_seed(call)]
+    for call in generators + _system_generators_used(code):
         name = code.text(call.func)
         if _name(call) == "SystemRandom":
             name = name[: -len("SystemRandom")] + "Random" if "." in name else "__import__('random').Random"
@@ -503,6 +505,18 @@ def _seed_generators(code):
         if _SQL_RANDOM_ORDER.search(text):
             edits.append(code.replace(node, _SQL_RANDOM_ORDER.sub(r"\1rowid", text)))
     return edits
+
+
+def _system_generators_used(code):
+    """Return the calls of SystemRandom(), anywhere in the file, that make a generator from which the line draws.
+
+    Its draws come from the kernel, so that the line is the one that draws; no seed reaches this generator.
+    """
+    drawn_from = {name for call in code.nodes if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute)
+                  for name in _names_of(call.func.value)}
+    assignments = [node for node in ast.walk(code.tree) if isinstance(getattr(node, "value", None), ast.Call)]
+    return [node.value for node in assignments if _name(node.value) == "SystemRandom"
+            and any(_names_of(target) & drawn_from for target in _targets(node))]
 
 
 def _has_no_seed(call):
@@ -548,13 +562,20 @@ def _keep_task_order(code):
         text = "[await _one for _one in {}]".format(coroutines[0]) if is_list else \
             "[{}]".format(", ".join("await {}".format(text) for text in coroutines))
         edits.append(code.replace(node, text))
+    edits += _start_in_turn(code)
+    edits += _tasks_in_turn(code)
+    edits += [code.replace(count, "1") for count in code.keywords(_COUNTS)]
+    return edits
+
+
+def _start_in_turn(code):
+    """Return edits that let each thread or process end before the next begins."""
+    edits = []
     for call in code.calls(("start",)):
         owner = getattr(call.func, "value", None)  # an expression that makes the thread cannot be written twice
         is_named = isinstance(owner, (ast.Name, ast.Attribute, ast.Subscript))
         if isinstance(code.statement, (ast.Expr, ast.For)) and is_named:
             edits.append(code.replace(call, "({0}.start(), {0}.join())".format(code.text(owner))))
-    edits += _tasks_in_turn(code)
-    edits += [code.replace(count, "1") for count in code.keywords(_COUNTS)]
     return edits
 
 

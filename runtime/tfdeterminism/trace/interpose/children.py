@@ -1,4 +1,7 @@
-"""The interposition of child processes; each has a position, such as 0.2.1, the same in every run."""
+"""The interposition of child processes; each has a position, such as 0.2.1, the same in every run.
+
+The interposer of a process wraps functions of libraries, notes their calls, and writes these as a ledger at its end.
+"""
 
 import functools
 import inspect
@@ -6,7 +9,7 @@ import json
 import os
 import subprocess
 
-from .variables import PARENT_RANK, POSITION, STARTED_AT, VARIABLE, hooked_path, launched_rank
+from .variables import PARENT_RANK, POSITION, SETTINGS_VARIABLE, STARTED_AT, hooked_path, launched_rank
 
 
 class Children(object):
@@ -30,7 +33,7 @@ class Children(object):
     def _environment(self, environment, started_at=""):
         """Return the variables to add to a child's environment. environment: the child's own."""
         return {
-            VARIABLE: json.dumps(self._interposer.settings, sort_keys=True),
+            SETTINGS_VARIABLE: json.dumps(self._interposer.settings, sort_keys=True),
             POSITION: self._next_position(),
             STARTED_AT: started_at,
             PARENT_RANK: launched_rank(),

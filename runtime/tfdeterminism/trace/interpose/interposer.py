@@ -1,4 +1,8 @@
-"""The interposer of a process: its position in the tree of processes, the user's lines, and the pins at them."""
+"""The interposer of a process: its position in the tree of processes, the user's lines, and the pins at them.
+
+It wraps functions whose results may differ from run to run. Their calls are noted in a ledger; a pinned call gets the
+same result in every run.
+"""
 
 import _thread
 import atexit
@@ -17,7 +21,7 @@ from typing import TYPE_CHECKING
 from .import_hook import ImportHook
 from .ledger import Ledger
 from .user_sets import UserSets
-from .variables import STARTED_AT, VARIABLE, current_interposer, position
+from .variables import SETTINGS_VARIABLE, STARTED_AT, current_interposer, position
 
 if TYPE_CHECKING:  # for type comments alone
     from types import FrameType  # noqa: F401
@@ -32,8 +36,8 @@ _FRAMES = 80  # maximum of frames that are searched for a line of the user's
 
 
 def begin():
-    """Interpose in this process with the settings of VARIABLE; the hook calls this in the package variables.NAME."""
-    current_interposer.append(Interposer(json.loads(os.environ[VARIABLE]), position()))
+    """Interpose in this process with SETTINGS_VARIABLE; the hook calls this in the package variables.NAME."""
+    current_interposer.append(Interposer(json.loads(os.environ[SETTINGS_VARIABLE]), position()))
     current_interposer[0].open()
 
 
@@ -43,8 +47,8 @@ class Interposer(object):
     settings: a dict that is the same in each process of a run. root: folder of the program, to which places are
     relative; project: copy of this project in it; out: folder for ledgers; kept: folder for copies of files outside of
     the program's folder, made before they are written; epoch: seconds since 1970 at which pinned clocks begin; pins:
-    {kind: None for everywhere, or the places at which it is pinned}; vary: {kind: seed}; frameworks: names of the
-    modules that can be interposed. position: of this process.
+    {kind: None for everywhere, or the places at which it is pinned}; vary: {kind that gets other values: their seed};
+    frameworks: names of the modules that can be interposed. position: of this process.
     """
 
     def __init__(self, settings, position):
@@ -240,6 +244,7 @@ class Interposer(object):
         return places is None or place in places
 
     def note(self, kind, place, what, value=None, held=False):
+        """Note a call of the function `what`. value: what the program got; held: whether that was a pinned value."""
         if not getattr(self._local, "busy", False):
             with self.without_notes():
                 self.ledger.note(kind, place, what, value, held)

@@ -1,7 +1,8 @@
 """The order of sets, which no function call reveals: the user's code is compiled with a call around each iterable.
 
 In ``for x in E``, comprehensions, calls such as ``list(E)``, ``",".join(E)``, ``E.pop()`` and ``hash(E)``, the value
-of E is passed to a function. It notes the order of a set, and returns it sorted where the pin holds.
+of E is passed to a function. It notes the order of a set, and returns it sorted where the pin holds. (A pin gives the
+program the same value in every run, for one kind of nondeterminism, everywhere or at some lines.)
 ``numpy.ndarray(shape)``, a class that returns uninitialized memory, is wrapped in the same way. Line numbers do not
 change.
 """
@@ -12,13 +13,14 @@ import gc
 import importlib.machinery
 import re
 import sys
+import weakref
 import zlib
 
 from .kinds.addresses import Addresses
 from .kinds.hash_seed import HashSeed
 from .kinds.memory import Memory
 
-_ITERATING = frozenset(
+_ITERATING = frozenset(  # names of functions that iterate over an argument or depend on its order
     (
         "list tuple enumerate iter next map filter zip max min sum array tensor join extend fromkeys Counter "
         "chain sorted dict OrderedDict constant from_iterable asarray fromiter sample choice choices cycle "
@@ -32,7 +34,10 @@ _KEPT = 200  # elements of a set's order
 
 
 class UserSets(object):
-    """The functions that the compiled code calls. interposer: of this process."""
+    """The functions that the compiled code calls.
+
+    interposer: of this process; it knows the user's line (the place), and whether a pin holds there.
+    """
 
     def __init__(self, interposer):
         self._interposer = interposer
@@ -76,13 +81,13 @@ class UserSets(object):
         return compile(transformer.visit(tree), path, "exec", dont_inherit=True)
 
     def _order(self, value):
-        if type(value) not in (set, frozenset):
+        if type(value) not in (set, frozenset, weakref.WeakSet):
             return value
-        place = self._interposer.place()
-        kind = Addresses.name if any(map(_is_hashed_by_address, value)) else HashSeed.name
+        place, elements = self._interposer.place(), list(value)
+        kind = Addresses.name if any(map(_is_hashed_by_address, elements)) else HashSeed.name
         is_held = self._interposer.is_pinned(kind, place)
-        self._interposer.note(kind, place, "a set's order", list(value)[:_KEPT], is_held)
-        return _sorted(value) if is_held else value
+        self._interposer.note(kind, place, "a set's order", elements[:_KEPT], is_held)
+        return _sorted(elements) if is_held else value
 
     def _id(self, value):
         place = self._interposer.place()

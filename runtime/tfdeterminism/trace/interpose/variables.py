@@ -1,16 +1,20 @@
-"""The environment variables that configure the interposition of a process, and its Interposer."""
+"""The environment variables that configure the interposition of a process, and its Interposer.
+
+Interposition wraps functions of libraries; it notes what the program gets from them, and may change it.
+"""
 
 import os
 import re
 import sys
 
 NAME = "_tfdet_interpose"  # name under which the hook imports this package
-VARIABLE = "TFDET_INTERPOSE"  # JSON: settings of an interposer.Interposer
+SETTINGS_VARIABLE = "TFDET_INTERPOSE"  # JSON: settings of an interposer.Interposer
 POSITION = "TFDET_POSITION"  # of a process in the tree of processes: "0", its first child "0.1"
 PARENT_RANK = "TFDET_PARENT_RANK"  # of the process that started this one
 STARTED_AT = "TFDET_STARTED_AT"  # the user's line that started this process by subprocess
 STOP_AFTER = "TFDET_TRACE_STOP_AFTER"  # training steps
 _RANKS = ("OMPI_COMM_WORLD_RANK", "PMI_RANK", "HOROVOD_RANK", "SLURM_PROCID", "RANK")
+# The folder of the sitecustomize.py that starts the interposition in each Python process.
 _HOOK = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "capture", "hook")
 current_interposer = []  # holds the Interposer of this process, in the package imported as NAME
 

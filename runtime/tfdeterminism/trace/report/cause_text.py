@@ -32,7 +32,8 @@ def lines(result):
     """Return the lines of the report.
 
     result: a search.result.SearchResult with interventions: the proven causes, and the runs with and without pins. A
-    pin gives the program the same value in every run, for one kind of nondeterminism.
+    pin gives the program the same value in every run, for one kind of nondeterminism. An end is what a run is compared
+    by: its final weights, written files or printed text.
     """
     interventions = result.interventions
     report = []
@@ -92,10 +93,12 @@ def _cause_lines(cause, interventions):
     ]
     if cause.places:
         places = [_place_text(place) for place in cause.places]
+        others = [name for name in cause.pinned if name != cause.kind.name]
         report.append(
-            "Place:   {}: pinned {} alone, {} of {} runs agree".format(
+            "Place:   {}: pinned {} alone{}, {} of {} runs agree".format(
                 "; ".join(places),
                 "there" if cause.kind.name != "files" else "that file",
+                " with {} pinned, too".format(" and ".join(others)) if others else "",
                 cause.place_agreed,
                 cause.place_runs,
             )

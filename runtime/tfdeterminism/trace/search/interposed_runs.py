@@ -1,4 +1,8 @@
-"""Runs of the program in its copy, with some kinds of nondeterminism pinned or varied, and their results."""
+"""Runs of the program in its copy, with some kinds of nondeterminism pinned or varied, and their results.
+
+Interposition wraps functions of libraries and notes in a ledger what the program gets from them. A pin makes a kind
+give the same value in every run; to vary a kind is to give it another value for each seed.
+"""
 
 import ctypes
 import json
@@ -16,7 +20,9 @@ from .run_ends import digest_of_weights
 
 WEIGHTS, FILES, PRINTED = "final weights", "written files", "printed text"
 _PATIENCE = 20        # maximum duration of a run with pins, as a multiple of a run without
-_SHORTEST_LIMIT = 300  # seconds
+_SHORTEST_LIMIT = 120  # seconds
+_LONGEST_WAIT = 2     # of a pin for a started thread, as a multiple of a run without pins
+_SHORTEST_WAIT = 5     # seconds, in addition
 _PROJECT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))  # tfdeterminism
 _TIME_ZONES = ("UTC-13", "UTC+11")  # a day apart, or nearly so
 _VARIED_ENVIRONMENT = {
@@ -50,6 +56,7 @@ class InterposedRuns(object):
         self._folder, self._out = os.path.join(folder, "interposed"), ""  # of all runs, and of the last
         self._epoch = time.time()
         self._limit = None  # seconds that a run may take, once one without pins has ended
+        self._plain_seconds = None  # the longest run without pins
         self.count = 0
 
     def run(self, turn, pins=None, vary=None, what="without pins", require=False, more=None):
@@ -83,7 +90,8 @@ class InterposedRuns(object):
         self._progress.end_run()
         run = InterposedRun(time.time() - began, failed)
         if not (pins or vary or more or failed):  # a pin may make a program wait for ever
-            self._limit = max(self._limit or 0, _PATIENCE * run.seconds, _SHORTEST_LIMIT)
+            self._plain_seconds = max(self._plain_seconds or 0, run.seconds)
+            self._limit = max(_PATIENCE * self._plain_seconds, _SHORTEST_LIMIT)
         run.ledger = ledger.read_ledgers(self._out)
         run.files = self._copy.changed()
         if failed is None:
@@ -112,7 +120,7 @@ class InterposedRuns(object):
         return True
 
     def _environment(self, pins, vary):
-        settings = {
+        settings = {  # of interposer.Interposer, which says what each means
             "root": self._copy.work,
             "project": self._copy.into_copy(_PROJECT),
             "out": self._out,
@@ -122,11 +130,13 @@ class InterposedRuns(object):
             "vary": vary,
             "frameworks": sorted(backends.entries()),
         }
+        if self._plain_seconds is not None:  # what ends by itself takes no longer alone than beside the others
+            settings["longest_wait"] = _LONGEST_WAIT * self._plain_seconds + _SHORTEST_WAIT
         python_path = [
             self._copy.into_copy(path) for path in os.environ.get("PYTHONPATH", "").split(os.pathsep) if path
         ]
         environment = {
-            variables.VARIABLE: json.dumps(settings, sort_keys=True),
+            variables.SETTINGS_VARIABLE: json.dumps(settings, sort_keys=True),
             variables.POSITION: "0",
             "PYTHONPATH": variables.hooked_path(os.pathsep.join(python_path)),
             "TMPDIR": self._copy.temporary,

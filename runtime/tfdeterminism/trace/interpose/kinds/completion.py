@@ -1,9 +1,10 @@
 """The order in which threads, tasks and processes finish.
 
 Pinned: results come in the order of submission, and a thread or process that is started runs to its end before its
-starter continues, unless it waits itself. The main thread puts into a queue, and gets from one, when all other threads
-wait, or all processes that it started, if these share the queue. Varied: threads, processes and tasks begin later at
-random, and threads switch often. Cannot be pinned: threads of C++ code, which worker runs which task, pipes. Example:
+starter continues, unless it waits itself or needs longer than the whole program did. The main thread puts into a queue,
+and gets from one, when all other threads wait, or all processes that it started, if these share the queue. Varied:
+threads, processes and tasks begin later at random, and threads switch often. Cannot be pinned: threads of C++ code,
+which worker runs which task, pipes, a thread that runs until it is told to end. Example:
 ``for future in as_completed(futures)``.
 """
 
@@ -21,7 +22,8 @@ from .base import Kind, no_value
 _NANOSLEEP = ("230", "35")  # numbers of system calls on x86-64: a child that sleeps does not wait for its parent
 _PATIENCE = 0.3  # seconds without work after which a thread counts as one that waits
 _QUEUE_PATIENCE = 0.05  # the same at each call of a queue, of which a program makes many
-_LONGEST = 600.0  # seconds that one start is waited for
+_LONGEST = 600.0  # seconds that starts are waited for, if the duration of the program is not known
+_AFTER_THE_LONGEST = 1.0  # seconds, once a start was waited for in vain: it runs until it is told to end
 _QUEUE_CALLS = ("put", "get", "put_nowait", "get_nowait")
 _POOL_WAIT = 10  # seconds that a pool's task is waited for
 _PROXY_FRAMES = 2  # a manager's proxy calls by a function of its own
@@ -54,6 +56,7 @@ class Completion(Kind):
 
     def open(self):
         self._sleepers = 0
+        self._longest = self.interposer.settings.get("longest_wait", _LONGEST)
         self._starts, self._last_task = 0, None
         time.sleep = self._counted_sleep
         if self.seed is not None:
@@ -114,7 +117,10 @@ class Completion(Kind):
             now, current = _clock(), work()
             if current != previous or self._sleepers:
                 previous, idle_since = current, now
-            if now - idle_since > patience and not any(map(_has_running_thread, pids)) or now - begin > _LONGEST:
+            if now - begin > self._longest:
+                self._longest = _AFTER_THE_LONGEST
+                break
+            if now - idle_since > patience and not any(map(_has_running_thread, pids)):
                 break
 
     def _own_work(self):
