@@ -43,7 +43,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Leave to nox what needs Docker or a framework, where `pytest` names no path; leave out tests of other days."""
     if config.args_source is pytest.Config.ArgsSource.TESTPATHS:
-        _deselect(config, items, _needs_more)
+        _deselect(config, items, _needs_docker_or_framework)
     if config.getoption("--long-tests-of-today"):
         names = weekly.long_tests_of_other_days()
         _deselect(config, items, lambda item: item.nodeid in names and not item.get_closest_marker("every_day"))
@@ -57,7 +57,7 @@ def _deselect(config: pytest.Config, items: list[pytest.Item], is_left_out: Call
     items[:] = run
 
 
-def _needs_more(item: pytest.Item) -> bool:
+def _needs_docker_or_framework(item: pytest.Item) -> bool:
     fixtures = set(getattr(item, "fixturenames", ()))
     return any(item.get_closest_marker(name) for name in ("docker", "tensorflow")) or bool(fixtures & ENVIRONMENTS)
 
@@ -98,7 +98,7 @@ def tf_python(checkout: Project) -> Callable[[str], Path]:
 
 @pytest.fixture(scope="session")
 def torch_python(checkout: Project) -> Path:
-    """The interpreter of the PyTorch whose build for processors is small; skips where no index has that build."""
+    """The interpreter of the PyTorch whose CPU build is small; skips where no index has that build."""
     environment = load_matrix(checkout.matrix).environment("torch2.13")
     try:
         return VenvEngine(checkout).interpreter("torch2.13", environment, "cpu")

@@ -39,7 +39,7 @@ def few_environments(root: Path) -> Project:
     for folder in project.matrix.glob("environments/*"):
         if not any(folder.iterdir()):
             folder.rmdir()
-    for name in ("ops", "alerts", "batches"):
+    for name in ("ops", "alerts", "batches"):  # data of PyTorch alone
         shutil.rmtree(project.matrix / name)
     write(project, load_status(project))
     return project

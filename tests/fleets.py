@@ -72,7 +72,7 @@ def bare_{number}(make, n):
 
 
 def bare_project(root: Path, *, sources: int, cases: int, seconds: float = 0.0, solutions: int = 1) -> Project:
-    """Environment `bare1.0`, with `bare-0` and so on; each source has so many cases."""
+    """Create the environment `bare1.0` with the sources `bare-0` and so on, each with this number of cases."""
     matrix = root / "matrix"
     for kind in ("environments/bare", "sources/bare", "solutions/bare", "frameworks"):
         (matrix / kind).mkdir(parents=True)
@@ -100,11 +100,11 @@ def bare_project(root: Path, *, sources: int, cases: int, seconds: float = 0.0, 
 
 
 def environ(project: Project) -> dict[str, str]:
-    """What a tfdet on it is started with, besides what else it needs."""
+    """Return the variables that add this project, and the adapter of its framework, to a tfdet's environment."""
     return {"TFDET_ROOT": str(project.root), "TFDET_FRAMEWORKS": str(ROOT / "tests" / "meta" / "frameworks")}
 
 
 def _lock() -> str:
-    """Of this checkout's own pins."""
+    """Return the lock file of the environment: the pins of NEEDED from this checkout's own requirements."""
     entries = re.split(r"(?m)^(?=[a-z0-9])", (ROOT / "requirements.txt").read_text("utf-8"))
     return "".join(entry for entry in entries if entry.partition("==")[0] in NEEDED)

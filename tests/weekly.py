@@ -21,8 +21,8 @@ DAY = int(os.environ.setdefault("TFDET_DAY", str(date.today().toordinal())))  # 
 ONLY = pytest.mark.skipif(not ALL, reason="once a week: TFDET_TESTS=all")
 
 
-DAYS = 6
-LONG_DAYS = 3
+DAYS = 6  # of a cycle, for tests that a decorator spreads
+LONG_DAYS = 3  # of a cycle, for the tests that LONG_TESTS names
 LONG_TESTS = Path(__file__).with_name("long_tests.txt")
 
 

@@ -29,7 +29,7 @@ told_by = read_system_file  # the name in tfdet_probe/core/batches.py, whose tok
 
 
 def machine_name():
-    """Return the machine's pseudonym: 12 hex digits, the same in every engine (the host passes it to containers)."""
+    """Return the machine's pseudonym: 12 hex digits, the same in the host's containers (the host passes it)."""
     return short_hash("tfdet machine " + (_identity() or platform.node()))
 
 
@@ -44,7 +44,7 @@ def _identity():
 
 
 def device_key(gpu):
-    """Return the key of a GPU model in the matrix: "nvidia-h100-pcie" for "NVIDIA H100 PCIe"."""
+    """Return the key by which the project's records name a GPU model: "nvidia-h100-pcie" for "NVIDIA H100 PCIe"."""
     slug = re.sub(r"[^a-z0-9]+", "-", gpu.lower()).strip("-")
     return slug if slug.startswith("nvidia-") else "nvidia-" + slug
 

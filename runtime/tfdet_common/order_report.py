@@ -21,7 +21,7 @@ class KernelLaunches(object):
         launches: their number.
         proved: the number of launches for which every order of execution is proved to leave the same bytes.
         reasons: why the others are not proved: {(reason, lines): launches}; lines: of PTX, or offsets in machine code.
-        rules: the rules that proved launches.
+        rules: the names of the rules that proved launches; a rule accepts accesses whose order does not matter.
     """
 
     def __init__(self, kernel):
@@ -74,7 +74,10 @@ class OrderReport(object):
 
     def add(self, line):
         # type: (dict) -> None
-        """Add one line, parsed: of a launch, of a copy or fill, of a CPU fallback, or of what the report leaves out."""
+        """Add one line, parsed: of a launch, of a copy or fill, of a CPU fallback, or of what the report leaves out.
+
+        A CPU fallback is a call of a vendor library, such as cuBLAS, that is computed on the CPU.
+        """
         if "kernel" in line:
             kernel = self.kernels.setdefault(line["kernel"], KernelLaunches(line["kernel"]))
             kernel.add(line["order"])

@@ -13,13 +13,14 @@ CPU_FALLBACKS = "VGPU_CPU_FALLBACKS"  # variable: vendor libraries computed on t
 CODE = "VGPU_CODE"  # variable: PTX or machine code, where a container has both
 CODES = ("ptx", "sass")  # its values
 CHOSEN_CODE = "chosen_code"  # of a record's device details: the code that the caller chose; absent: the default
-# What changes results besides a schedule, as device details of a record: the seed of the addresses of allocations, and
-# the number of multiprocessors; absent: the default.  {detail: its variable}.
+# Axes: what changes results besides a schedule, as device details of a record: the seed of the addresses of
+# allocations, and the number of multiprocessors; absent: the default.  {detail: its variable}.
 PLACEMENT, MULTIPROCESSORS = "placement", "multiprocessors"
 AXIS_VARIABLES = {PLACEMENT: "VGPU_PLACEMENT", MULTIPROCESSORS: "VGPU_MULTIPROCESSORS"}
 DEFAULT_MULTIPROCESSORS = 2
 MAX_MULTIPROCESSORS = 1024
 MAX_PLACEMENT = (1 << 32) - 1
+# A schedule is the order in which blocks, warps and lanes execute; vgpu/src/core/schedule.h describes each kind.
 SCHEDULES = "serial, reverse, random:SEED, adversary:SEED, atomics:SEED, pct:SEED,DEPTH, exchange or lanes"
 _DECISIONS = re.compile(r"([0-9]{1,19}):([0-9]{1,19})(?:-([0-9]{1,19}))?")  # LAUNCH:FIRST-LAST or LAUNCH:INDEX
 _DEPTH = "(?:0?[1-9]|[1-5][0-9]|6[0-4])"  # 1 to 64

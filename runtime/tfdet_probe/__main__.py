@@ -1,5 +1,8 @@
 """python -m tfdet_probe: run the suite in this environment and print its table.
 
+The suite has cases, each one form of a source of nondeterminism.  A solution is what makes a source deterministic; its
+control is the same case without it.  The plan lists what to run, and what documents claim of the results.
+
 Exit codes: 0 results as claimed; 1 a result contradicts a claim; 2 wrong usage; 3 a case crashed or timed out; 4 the
 requested device is not available.
 """

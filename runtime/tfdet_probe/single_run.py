@@ -1,6 +1,7 @@
 """python -m tfdet_probe.single_run: run one case once in this process, so that a debug tool can watch it.
 
-It records and compares nothing.  The device is as the caller's environment variables make it.
+It records and compares nothing.  The device is as the caller's environment variables make it.  The plan has the
+environment's solutions, the settings that make a case deterministic.
 """
 
 import argparse

@@ -101,7 +101,7 @@ def disable():
 
 def _enable():
     build = detect.detect_build()
-    recipe = recipes.recipe_for(build.kind, build.version)
+    recipe = recipes.recipe_for(build.kind, build.version)  # the settings for this version
     report = Report(build, recipe, disable)
     _warn_of_unrecognized_build(build, report)
     for sentence in preconditions.runtime_started():
@@ -112,7 +112,7 @@ def _enable():
         report.done.append(_switch_on(recipe.call))
     _install(recipes.patches_for(build.kind, build.version), build, report)
     report.patches = [PATCHES[key] for key in _state.installed]
-    report.old_references = sorted(set(
+    report.old_references = sorted(set(  # [0]: references that still call an original op
         name for replacements in _state.installed.values() for name in replacements.user_references()[0]))
     _state.report = report
     return report

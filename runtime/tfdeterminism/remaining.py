@@ -47,7 +47,7 @@ def remaining_of(build, patched_sources):
 
 
 def load():
-    """Return the content of known.json."""
+    """Return known.json: "places" {build: key of its list}, "lists" {key: entries}, "sources" {key: its texts}."""
     content = pkgutil.get_data(__package__, "known.json")
     assert content is not None, "it lies beside this file"
     return json.loads(content.decode("ascii"))

@@ -1,5 +1,8 @@
 """Check, unpack and run a bundle of tfdet on this host.  Needs a CPython from 3.6 on and nothing else.
 
+A bundle is an environment (Python packages with one version of a framework), the suite that tests which ops are
+deterministic, and a plan of what to test and what documents claim of it. The archive is cut into parts.
+
     python3 unbundle.py doctor    what this host has, and what is missing
     python3 unbundle.py unpack    check every part and unpack
     python3 unbundle.py run       unpack if that is still to do, run the suite, keep its records

@@ -1,4 +1,8 @@
-"""The manifest and the parts in the folder of this script."""
+"""The manifest and the parts in the folder of this script.
+
+The parts are the files into which the compressed content is cut; the manifest lists them and what they contain.
+The first argument of a BundleError is the exit code: 2 for damaged parts.
+"""
 
 import concurrent.futures
 import errno

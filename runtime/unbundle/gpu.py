@@ -1,4 +1,8 @@
-"""The check of the GPU and its driver against what the bundle requires."""
+"""The check of the GPU and its driver against what the bundle requires.
+
+missing(name, 4, problem, advice): 4 is the exit code if the asked device is not there. nvidia: a smi.Nvidia, or None
+without a driver that answers.
+"""
 
 from tfdet_common.versions import numbers
 from unbundle.check import missing, ok

@@ -1,4 +1,8 @@
-"""CUDA libraries that the host provides, for bundles without them."""
+"""CUDA libraries that the host provides, for bundles without them.
+
+Fields of the manifest: host_libraries, the sonames that the bundle lacks and the host has to provide; from_host, what
+the bundle uses of the host, as texts. 4 is the exit code if the asked device cannot be used.
+"""
 
 import collections
 import contextlib

@@ -49,8 +49,9 @@ def piece(value):
 
 
 # The files are concatenated into `members`, each compressed by itself; the compressed members, one after another, are
-# cut into the `parts`.  trimmed, stubbed, left_out: what the bundle lacks, as texts; from_host: what it uses of the
-# host; disk: bytes that it needs unpacked; packed: compressed bytes of a member.
+# cut into the `parts`.  As texts, what the bundle lacks: trimmed (parts of files), stubbed (files and modules that are
+# replaced by empty ones), left_out (what is not packed); from_host: what it uses of the host; disk: bytes that it needs
+# unpacked; packed: compressed bytes of a member.
 VERSION = r"\d{1,9}(\.\d{1,9}){0,9}"
 SHA256 = pattern("[0-9a-f]{64}")
 FIELDS = {

@@ -1,4 +1,8 @@
-"""The command line of unbundle.py."""
+"""The command line of unbundle.py.
+
+A case is one runnable form of a source, which is a known source of nondeterminism. A solution makes a source
+deterministic; its control is the same case without it. A cell is an environment, device, source and solution.
+"""
 
 import argparse
 

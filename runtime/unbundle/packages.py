@@ -1,4 +1,7 @@
-"""Packages of the host's own Python, for bundles without packages."""
+"""Packages of the host's own Python, for bundles without packages.
+
+bundle["host_packages"]: the pinned versions of the bundle's environment, "NAME==VERSION", the framework first.
+"""
 
 import subprocess
 
@@ -27,7 +30,7 @@ def check_host_packages(bundle):
     if host_version is None or without_local_version(host_version) != version:
         return missing(
             name,
-            3,
+            3,  # exit code: this host lacks something
             "{} {} here, the environment has {}".format(framework, host_version or "is not", version),
             "Use the Python that has {}=={}, or bundle without --host-packages.".format(framework, version),
         )

@@ -1,4 +1,7 @@
-"""The run of the suite of the unpacked bundle."""
+"""The run of the suite of the unpacked bundle.
+
+The probe (python -m tfdet_probe) executes the cases of the suite that the plan names, and writes the records.
+"""
 
 import contextlib
 import glob

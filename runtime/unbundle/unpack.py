@@ -1,4 +1,8 @@
-"""The unpacking of the bundle into a folder that appears only once it is complete."""
+"""The unpacking of the bundle into a folder that appears only once it is complete.
+
+The files are cut into pieces, [index of the file, offset, number of bytes]. A member is some pieces, compressed; the
+members, one after another, are cut into the parts, the files that the user copies.
+"""
 
 import errno
 import fcntl

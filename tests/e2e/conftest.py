@@ -21,8 +21,8 @@ from tfdet.matrix.field_types import Device
 from tfdet.matrix.load import Matrix, load_matrix
 from tfdet.matrix.plan import write_plan
 
-# Solutions of a small run.
-QUICK = ("none", "TDO", "CPU1")  # the replaced ops of ED are slow on a CPU
+# Solutions of a small run: none, TF_DETERMINISTIC_OPS=1, and one CPU thread.
+QUICK = ("none", "TDO", "CPU1")  # the ops that ED, tfdeterminism.enable_determinism(), replaces are slow on a CPU
 # The process id of a daemon that scripts/e2e-base-image started.
 MARKER = Path(os.environ.get("TMPDIR", "/tmp")) / "tfdet-dockerd.pid"
 

@@ -11,6 +11,7 @@ import docker as docker_sdk
 
 from tfdet.store.records import read_records
 
+# Of the solutions that tests name, TDO is TF_DETERMINISTIC_OPS=1, and ED is tfdeterminism.enable_determinism().
 SMALL = ["--repeats", "3", "--processes", "1"]
 
 

@@ -134,7 +134,7 @@ def test_the_container_is_isolated(
     assert None not in (inspection["root"], inspection["suite"], inspection["plan"])
     assert (inspection["out"], inspection["tmp"]) == (None, None)
     assert (inspection["networks"], inspection["address"]) == (["lo"], "127.0.0.1")  # Gloo asks for the address
-    assert limits["Memory"] == limits["MemorySwap"] == (1000 + 2048) << 20
+    assert limits["Memory"] == limits["MemorySwap"] == (1000 + 2048) << 20  # a case's and the suite's own
 
 
 def test_records_of_a_killed_container_are_kept_and_a_rerun_resumes(

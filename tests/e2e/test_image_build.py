@@ -47,7 +47,7 @@ def test_a_changed_suite_does_not_rebuild_the_layer_of_tensorflow(
 def test_a_base_image_with_tensorflow_gains_only_pytest(
     docker: docker_sdk.DockerClient, image: str, project: Project, matrix: Matrix, kind: str
 ) -> None:
-    """tfdet:tf2.0 stands in for a published image, whose packages stay as they are."""
+    """tfdet:tf2.0 stands in for an image of TensorFlow's project (stock) or of NVIDIA (ngc), whose packages stay."""
     key = f"e2e-{kind}"
     published = matrix.environment(KEY).model_copy(update={"line": kind, "image": image, "digest": "unknown"})
     if kind == "ngc":

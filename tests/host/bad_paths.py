@@ -1,7 +1,8 @@
 """Calls a command with each kind of bad path, each in a process of its own: python bad_paths.py PROJECT FOLDER.
 
-Reads [[command's name, arguments, kind of path], ...] from standard input; "PATH" stands for the path. Writes for each
-{"code", "out", "err", "left"}: None as code is a hang. All that is slow is imported, and read, once before.
+Reads [[command's name, arguments, kind of path, variables], ...] from standard input; "PATH" stands for the path.
+Writes for each {"code", "out", "err", "seconds", "left": new files}, or {"skipped": reason}; None as code is a hang.
+All that is slow is imported, and read, once before.
 """
 
 from __future__ import annotations
@@ -168,7 +169,7 @@ def _call(arguments: list[str], kind: str, folder: Path, environ: dict[str, str]
 
 def _in_child(arguments: list[str], kind: str, folder: Path, environ: dict[str, str]) -> int:
     """Return the exit code of the command, and never return to the caller's code."""
-    code = 99
+    code = 99  # an uncaught exception
     try:
         _call(arguments, kind, folder, environ)
         code = 0
@@ -227,7 +228,7 @@ def _remaining_files(folder: Path) -> list[str]:
 
 
 def run_case(arguments: list[str], kind: str, root: Path, environ: dict[str, str]) -> dict[str, Any]:
-    """Call the command in a fresh folder; return {code, out, err, left}, where code None means a hang."""
+    """Call the command in a fresh folder; return its result, see the module's docstring."""
     folder = Path(tempfile.mkdtemp(dir=root))
     try:
         path = folder / NAME

@@ -16,6 +16,7 @@ from tfdet_common.bundle_format import checksum
 
 RUNTIME = Path(__file__).resolve().parents[2] / "runtime"
 PART = 2048  # bytes of each part, at most
+# The manifest without parts, members, files and checksum.  disk: bytes of the unpacked bundle.
 FACTS = {
     "schema": 1, "environment": "tf2.21", "device": "gpu", "python": f"3.{sys.version_info.minor}", "glibc": "2.17",
     "min_driver": "525.60.13", "compute_capability": "9.0", "brings_cuda": True, "host_libraries": [],

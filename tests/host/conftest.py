@@ -1,4 +1,4 @@
-"""Fixtures of the host tests."""
+"""Fixtures of the tests of tfdet, the package on the host; tests/conftest.py has the fixtures of all tests."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def record_line() -> Callable[..., bytes]:
 
 @pytest.fixture
 def script(tmp_path_factory: pytest.TempPathFactory) -> Any:
-    """Import unbundle.py, as a bundle contains it, as a module."""
+    """Import unbundle.py, as a bundle (an archive for a host without network) contains it, as a module."""
     spec = importlib.util.spec_from_file_location("unbundle", write_script(tmp_path_factory.mktemp("script")))
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
@@ -87,7 +87,7 @@ def gpu_host(script: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
 
 @pytest.fixture(scope="session")
 def audits(checkout: Project) -> dict[str, AuditIndex]:
-    """Return {key of an environment: its committed audit, indexed by kernel}."""
+    """Return {key of an environment: its committed audit (what its binaries contain), indexed by kernel}."""
     return {key: audit_findings.index_audit(audit) for key, audit in stored.load_all(checkout).items()}
 
 

@@ -20,7 +20,7 @@ NOP = (0x7918, 0)
 Code = Mapping[str, Sequence[tuple[int, int]]]
 """{mangled name: instructions}"""
 
-# Mangled names of kernels. CROP is one of the known source crop-and-resize-backprop.
+# Mangled names of kernels. CROP belongs to crop-and-resize-backprop, a known source of nondeterminism.
 CROP = "_ZN10tensorflow12_GLOBAL__N_132CropAndResizeBackpropImageKernelIfEEviPKfS3_PKiiiiiiiiPT_i"
 FILL = "_ZN10tensorflow7functor10FillKernelIiEEvT_"
 SEGMENT_REDUCE = "_ZN10tensorflow19SegmentReduceVectorKernelIfEEvT_"
@@ -28,7 +28,7 @@ UNKNOWN_KERNEL = "_ZN10tensorflow13NobodyKnowsItIfEEvPT_"
 
 
 def elf(machine: int, sections: Sequence[tuple[str, int, int, bytes]], links: Mapping[str, int] = {}) -> bytes:
-    """Return an ELF file of these sections: (name, type, flags, content)."""
+    """Return an ELF file of these sections: (name, type, flags, content).  links: {name: sh_link of the section}."""
     names, table, body = b"\0", [bytes(64)], b""
     for name, kind, flags, content in [*sections, (".shstrtab", 3, 0, b"")]:
         offset = len(names)
@@ -62,7 +62,10 @@ def cubin(code: Code) -> bytes:
 
 
 def element(payload: bytes, arch: int, *, kind: int = 2, flags: int = 0, packed: int = 0, unpacked: int = 0) -> bytes:
-    """Return one element of a fatbin; packed, unpacked: the sizes that a compressed one declares."""
+    """Return one element of a fatbin.
+
+    kind: 1 for PTX, 2 for a cubin.  packed, unpacked: the sizes that a compressed element declares.
+    """
     padded = payload + bytes(-len(payload) % 8)
     return struct.pack("<HHIQIIHHIIIQQQ", kind, 0x101, 64, len(padded), packed, 0, 0, 0, arch, 0, 0, flags, 0,
                        unpacked) + padded  # fmt: skip

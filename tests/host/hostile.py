@@ -14,14 +14,14 @@ from typing import Any
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 
-# TFDET_FUZZ=20000 for a long run, which begins anywhere.
+# TFDET_FUZZ=20000 for a long run, whose examples are random.
 EXAMPLES = int(os.environ.get("TFDET_FUZZ", "40"))
 fuzzed = settings(
     max_examples=EXAMPLES, derandomize="TFDET_FUZZ" not in os.environ, database=None, deadline=None,
     suppress_health_check=list(HealthCheck),
 )  # fmt: skip
 
-# As they stand in a document. Python's json writes the last three of itself.
+# {name: text that replaces a value in a JSON document}: what a parser may fail on.
 _RAW = {
     "deep list": "[" * 3000 + "]" * 3000, "deep object": '{"a":' * 3000 + "0" + "}" * 3000, "open": "[" * 100_000,
     "digits": "9" * 5000, "large": "1e999", "half": '"\\ud800"', "not a number": "NaN", "infinite": "-Infinity",
@@ -70,7 +70,7 @@ def documents(draw: st.DrawFn, seed: Any) -> bytes:
 
 @st.composite
 def damaged(draw: st.DrawFn, seed: bytes) -> bytes:
-    """`data` with a few bytes changed, removed, duplicated or inserted."""
+    """`seed` with a few bytes changed, removed, duplicated or inserted."""
     data = bytearray(seed)
     for _ in range(draw(st.integers(1, 4))):
         position = draw(st.integers(0, max(len(data) - 1, 0)))
@@ -97,7 +97,7 @@ def block(tag: bytes, payload: bytes) -> bytes:
 
 def blocks(content: bytes) -> list[tuple[bytes, bytes]]:
     """Return (tag, payload) of each block of a trace file."""
-    position, parsed = 16, []
+    position, parsed = 16, []  # after the file's header
     while position < len(content):
         tag, size = struct.unpack_from("<4sI", content, position)
         parsed.append((tag, content[position + 12 : position + 12 + size]))

@@ -49,7 +49,7 @@ def fatbin(*elements: bytes) -> bytes:
 
 
 def library(content: bytes, name: bytes = b".nv_fatbin", machine: int = 62) -> bytes:
-    """Return a host library with one section of that content."""
+    """Return a host library with one section of that content.  machine: that of its ELF header, 62 for x86-64."""
     names = b"\0" + name + b"\0.shstrtab\0"
     start = 64
     table = start + len(content) + len(names)

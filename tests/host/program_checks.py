@@ -26,12 +26,12 @@ def matched_sources(matrix: Matrix, framework: str, program: Program) -> list[So
 
 def certain_sources(matrix: Matrix, framework: str, program: Program) -> set[str]:
     """Return the names of the sources that the program certainly reaches."""
-    return {match.source for match in matched_sources(matrix, framework, program) if not match.may}
+    return {match.source for match in matched_sources(matrix, framework, program) if not match.open_condition}
 
 
 def possible_sources(matrix: Matrix, framework: str, program: Program) -> set[str]:
     """Return the names of the sources that the program may reach: the type of an object is not known."""
-    return {match.source for match in matched_sources(matrix, framework, program) if match.may}
+    return {match.source for match in matched_sources(matrix, framework, program) if match.open_condition}
 
 
 def enabled_solutions(matrix: Matrix, folder: Path, *lines: str) -> set[str]:

@@ -1,4 +1,7 @@
-"""Run `pytest --tfdet` in a folder, with a fake framework."""
+"""Run `pytest --tfdet`, which tests whether the ops of a folder's test files are reproducible, with a fake framework.
+
+The fake framework, `bare`, is in tests/meta/frameworks.
+"""
 
 from __future__ import annotations
 

@@ -39,9 +39,10 @@ def proof_of(proved: bool) -> dict[str, Any]:
 
 
 def make_record(observation: str = "equal", **changes: Any) -> dict[str, Any]:
-    """A whole record of ten repeats in one process (`relaunches`: in several), with a fitting checksum.
+    """Return a whole record of ten repeats in each process, with a fitting checksum.
 
-    device: a model's key stands for what the probe says of it.  version: of TensorFlow.
+    changes: other fields.  relaunches: the number of processes.  device: also only the key of a model, such as
+    nvidia-h100.  version: of TensorFlow.
     """
     if isinstance(changes.get("device"), str):
         changes["device"] = device_of(changes["device"])
@@ -92,6 +93,6 @@ def with_checksum(line: bytes) -> bytes:
     start = line.find(b'"checksum":"')
     if start < 0:
         return line
-    rest = line[start + 78 :]
+    rest = line[start + 78 :]  # after the field: its name, 64 digits, a quotation mark and a comma
     digest = hashlib.sha256(line[:start] + rest.removesuffix(b"\n")).hexdigest().encode()
     return line[:start] + b'"checksum":"' + digest + b'",' + rest

@@ -19,12 +19,13 @@ from tfdet.store.records import Record, read_records
 from tfdet.store.signing import attest, key_signer
 from tfdet.store.signing_key import public_pem
 
-# An H100 as a record names it, and as anybody can write it.
+# The fields by which a record names an H100; nothing but a signature tells a true record from an invented one.
 H100 = {
     "device": device_of("nvidia-h100"),
     "ran_on": ["GPU:0"],
     "stack": {**STACK, "gpu": "NVIDIA H100", "driver": "550.54", "compute_capability": "9.0"},
 }
+# A file of matrix/keys; signer: the holder of the key; trusted_for: the devices whose records the key may sign.
 FILE = """
 signer = "{signer}"
 public = '''
@@ -60,7 +61,10 @@ class Signer:
         holder: str = "",
         since: str = "2026-01-01",
     ) -> Path:
-        """Write the signer's file of matrix/keys; `extra_lines`: more lines before its tables, then more tables."""
+        """Write the signer's file of matrix/keys; `extra_lines`: more lines before its tables, then more tables.
+
+        holder: the signer's name in the file, if it is not the file's name.
+        """
         top, _, tables = extra_lines.partition("\n\n")
         text = FILE.format(signer=holder or self.name, pem=public_pem(self.key), since=since, rest=top, device=device)
         path = project.matrix / "keys" / f"{self.name}.toml"

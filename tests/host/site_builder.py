@@ -14,9 +14,9 @@ from tfdet.base.paths import Project
 
 # What the small project copies from the checkout.
 ENVIRONMENTS = ("tf1.15", "tf2.0", "tf2.1", "tf2.8", "tf2.21", "ngc20.03-tf2")  # of TensorFlow
-AUDITED = ("tf2.0", "tf2.1", "tf2.21")
+AUDITED = ("tf2.0", "tf2.1", "tf2.21")  # of them, those whose stored audits of binaries are copied
 OPS = "torch2.13"  # of a framework whose ops are sources
-RAN = ("torch-index-put", "torch-cumsum", "torch-empty", "torch-linalg-lstsq")  # of these
+RAN = ("torch-index-put", "torch-cumsum", "torch-empty", "torch-linalg-lstsq")  # ops of OPS whose records are copied
 EVIDENCE = ("cpu/tf2.0", "cpu/tf2.8", "cpu/tf2.21", "vgpu-sm70/tf2.0")
 
 
@@ -40,6 +40,7 @@ def small_project(root: Path) -> Project:
 
 
 def _with_ops(root: Path) -> None:
+    """Copy the environment OPS, the lists of its ops, and the records of the ops in RAN."""
     for name in (
         f"environments/torch/{OPS}.toml",
         "ops/torch/names.toml",

@@ -1,4 +1,7 @@
-"""Fixtures that run the probe on planted suites, as a user does: a process, a plan, a file of records."""
+"""Fixtures that run the probe on planted suites, as a user does: a process, a plan, a file of records.
+
+A planted suite has cases whose fault, or lack of one, is known.
+"""
 
 import json
 import os
@@ -47,7 +50,7 @@ class Probe:
         self.out = self.folder / "records.jsonl"
 
     def plan(self, *cells, **changes):
-        """Write the plan; each cell is a source, or (source, solution, expect)."""
+        """Write the plan; each cell is a source, or (source, solution, expect); expect: the claimed result, or None."""
         cells = [cell if isinstance(cell, tuple) else (cell, "none", None) for cell in cells]
         content = {
             "schema": 2,
@@ -90,7 +93,7 @@ class Probe:
             TFDET_FRAMEWORKS=str(HERE / "frameworks"),
             PYTHONDONTWRITEBYTECODE="1",
             CUDA_VISIBLE_DEVICES="",
-            PLANTED=str(self.folder),
+            PLANTED=str(self.folder),  # where planted cases write what they report
         )
         return subprocess.Popen(
             command,

@@ -1,4 +1,7 @@
-"""The exit codes 0 to 4 of a run, and the effect of solutions and claims on them."""
+"""The exit codes 0 to 4 of a run, and the effect of solutions and claims on them.
+
+A cell of a plan is (source, solution, claimed result); solution TDO sets TF_DETERMINISTIC_OPS=1, `none` is the control.
+"""
 
 import json
 import warnings
@@ -12,8 +15,7 @@ EQUAL = HEAD + '@case("clean", modes=["host"])\ndef clean(make):\n    return mak
 NOISE = '@case("noisy", modes=["host"])\ndef noisy(make):\n    return make.host(lambda: [np.random.rand(3)])\n'
 FAST = ("--repeats", 2, "--processes", 1)
 
-# A case that differs unless the variable is set; it looks when it is imported, built and run.
-# A case whose record tells which value of a variable it saw.
+# A case that differs unless TF_DETERMINISTIC_OPS is set when it is built; its output tells which variables it saw.
 HEEDS = (
     HEAD
     + """

@@ -41,7 +41,7 @@ FAST = ("--repeats", 3, "--processes", 2, "--timeout", 30)
 
 
 def suite(probe, fault="pass", beside="False", ranks=3):
-    """Write the suite with a fault in rank 2, and its plan."""
+    """Write the suite with a fault in rank 2, and its plan; beside: "True" if the other ranks hang."""
     probe.plan("several", "after")
     text = SUITE.replace("FAULT", fault).replace("BESIDE", beside).replace("RANKS", str(ranks))
     return probe.suite(text)
@@ -81,7 +81,7 @@ def test_one_rank_that_differs_is_named(probe):
 
 
 @pytest.mark.parametrize(
-    ("fault", "kind", "of", "message"),
+    ("fault", "kind", "error_type", "message"),
     [
         ("os.kill(os.getpid(), signal.SIGKILL)", "crashed", "SIGKILL", "rank 2: the process was ended by SIGKILL"),
         ("os._exit(0)", "crashed", "NoReport", "rank 2: the process ended without a report"),
@@ -91,13 +91,13 @@ def test_one_rank_that_differs_is_named(probe):
         ("os.kill(os.getpid(), signal.SIGSTOP)", "timed-out", "TimeOut", "no end after 8 s"),
     ],
 )
-def test_a_rank_that_fails_ends_the_case_and_nothing_stays(probe, fault, kind, of, message):
+def test_a_rank_that_fails_ends_the_case_and_nothing_stays(probe, fault, kind, error_type, message):
     others_hang = "True" if kind == "crashed" else "False"
     run = probe(
         suite(probe, fault, others_hang), *FAST[:4], "--timeout", 60 if kind == "crashed" else 8, "--memory", 300
     )
     record = run.record_of("several")
-    assert (run.code, record["observation"], record["error"]["type"]) == (3, kind, of)
+    assert (run.code, record["observation"], record["error"]["type"]) == (3, kind, error_type)
     assert record["error"]["message"].startswith(message)
     assert run.record_of("after")["observation"] == "equal"
     wait_until_all_ended(probe)

@@ -31,8 +31,8 @@ def journal_path(tmp_path):
 def test_added_records_are_read_back(journal_path):
     journal = Journal(journal_path)
     records = [make_record(str(n)) for n in range(3)]
-    for thread in records:
-        journal.add(thread)
+    for record in records:
+        journal.add(record)
     assert Journal(journal_path).records == records
     assert list(Journal(journal_path).find_all({"case": "2", "repeats": 2})) == records[2:]
     assert list(Journal(journal_path).find_all({"case": "2", "repeats": 3})) == []

@@ -86,7 +86,7 @@ def jacobian(function, x):
 
 
 def jacobian_of_a_function_without_them(function, x):
-    """Compute a jacobian; the vectorized loop itself converts IndexedSlices to tensors."""
+    """Compute a jacobian without the function; the vectorized loop itself converts IndexedSlices to tensors."""
     with tf.GradientTape() as tape:
         tape.watch(x)
         y = x * x
@@ -141,7 +141,7 @@ def results():
 
 
 def unconverted(key):
-    """Return the cases that no loop vectorizes (docs/how-to/make-a-program-deterministic.md): 64-bit indices."""
+    """Return whether no loop vectorizes the case (docs/how-to/make-a-program-deterministic.md): 64-bit indices."""
     use, name = key.split(" ")
     return VERSION < (2, 1) and (use, name) in (("jacobian", "gather"), ("vectorized", "unsorted_segment_sum"))
 

@@ -1,7 +1,8 @@
 """Cases of the patched image ops. Each function yields cases, made by `m`, a making_checks.Maker.
 
 Of a case: wrt: which inputs to differentiate by; second: whether to test second derivatives, too; terms: how many
-numbers a result sums at most, which bounds its error.
+numbers a result sums at most, which bounds its error; eps: a less exact dtype that bounds it, too;
+modes: eager, and in graphs that know the shape (STATIC), also the number of dimensions alone (DIMS).
 """
 
 import numpy as np

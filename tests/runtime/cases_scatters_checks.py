@@ -1,7 +1,8 @@
 """Cases of scatters into tensors and variables. Each function yields cases, made by `m`, a making_checks.Maker.
 
 Of a case: wrt: which inputs to differentiate by; second: whether to test second derivatives, too; terms: how many
-numbers a result sums at most, which bounds its error.
+numbers a result sums at most, which bounds its error;
+modes: eager, and in graphs that know the shape, the number of dimensions alone (DIMS) or nothing (ALL).
 """
 
 import numpy as np

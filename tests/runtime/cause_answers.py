@@ -9,8 +9,7 @@ from typing import Any
 
 from cause_collection import Cause, CauseProgram
 
-# Kinds of which a search may know the line of the op alone.
-# Kinds of cause that pin a whole process, and so may have no line.
+# Kinds of cause that pin a whole process, and so may have no line: the line of the first culprit is judged instead.
 COARSE = {"addresses", "switches", "one-thread", "one-worker"}
 
 
@@ -18,7 +17,8 @@ COARSE = {"addresses", "switches", "one-thread", "one-worker"}
 class Outcome:
     """What a search said of a program, beside its answers.
 
-    kinds, places: of all causes, and of no others; None for a clean program.  fix: whether it holds; None: not tried.
+    kinds, places: whether those of all causes, and no others, are named; None for a clean program.
+    fix: whether it holds; None: not tried.  false: whether something false was said.
     said: the causes that were named, as text.  times: the search's time in runs of the plain program.
     """
 

@@ -15,13 +15,15 @@ from typing import Any
 FOLDER = Path(__file__).resolve().parent / "cause_programs"
 FRAMEWORKS = ("torch", "tensorflow")
 # Kinds of causes; each has at least two programs a framework, but for those that a framework has no example of.
+# listing: of a folder; completion: the order of threads or tasks; memory: read before it is written; addresses: id();
+# switches: an op that a deterministic switch mends; one-thread: an op's threads race; one-worker: who takes what.
 KINDS = ("hash-seed", "clock", "pid", "random", "listing", "mtime", "files", "completion", "memory", "addresses",
          "switches", "one-thread", "one-worker")  # fmt: skip
 
 
 @dataclass(frozen=True)
 class Place:
-    """A kind of cause at a line, which is known by its text. why: a place that is right as well has a reason."""
+    """A kind of cause at a line, which is known by its text.  why: the reason why an alternative is right as well."""
 
     kind: str
     file: str
@@ -78,6 +80,7 @@ class CauseProgram:
     Attributes:
         causes: none for a clean program.
         runs: in how many runs two surely differ; 2 unless it differs rarely.
+        first_run_only: only the first run in a folder differs from all later ones.
     """
 
     folder: Path

@@ -29,7 +29,7 @@ RANDOM = np.random.RandomState(11)
 
 
 def addends(kind):
-    """Return {name: [N, 3] array of adversarial numbers}."""
+    """Return {name: [N, 3] array of adversarial numbers}. kind: "float32" or "float64"."""
     large, tiny = (1e38, 1e-38) if kind == "float32" else (1e300, 1e-300)
     count = 2000
     spread = RANDOM.uniform(-1, 1, (count, 3)) * 10.0 ** RANDOM.randint(-30, 30, (count, 3))
@@ -157,6 +157,7 @@ def check(patch, call, rows, ids):
             results, control = [], set()
             for permuted, keys in (by_blocks if patch == "segment" else orders)(rows, ids):
                 results.append(run.run(result, dict(zip(holders, (permuted, keys)))))
+                # MANY rows get no control.
                 control.add(in_order(permuted, keys).tobytes() if len(keys) < 10 ** 5 else b"")
     finally:
         session.restore()
@@ -178,7 +179,7 @@ def check(patch, call, rows, ids):
 
 def main():
     results = [check_all(ops(), lambda name: True)]
-    for narrow in (4, 1):  # in pieces; and these in place
+    for narrow in (4, 1):  # in small chunks; with 1, rows of 3 columns are added in place where the version can
         chunked.CHUNK_ELEMENTS, exact_sum.MIN_WIDTH_IN_PLACE = 512, narrow
         results.append(check_all(ops(), ("vanishing", "special").__contains__))
     faults, control = [fault for part in results for fault in part[0]], results[0][2]

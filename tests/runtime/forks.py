@@ -1,4 +1,4 @@
-"""Run many programs in one environment: forks of one process that has imported the framework, two at a time."""
+"""Run many programs in one environment: forks of one process that has imported the framework."""
 
 from __future__ import annotations
 

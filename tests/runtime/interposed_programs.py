@@ -1,4 +1,7 @@
-"""Programs without a framework, which tests write, run with pins, and search for causes."""
+"""Programs without a framework, which tests write, run with pins, and search for causes.
+
+A pin gives a program the same value in every run, for one kind of cause, such as "clock", everywhere or at some places.
+"""
 
 from __future__ import annotations
 
@@ -56,10 +59,12 @@ class Runner:
 
 
 def located(folder: Path, *options: str) -> tuple[int, dict[str, Any]]:
+    """Search main.py for causes by `locate --json`; return (exit code, answer)."""
     return located_words(folder, *options, "--", "main.py")
 
 
 def located_words(folder: Path, *words: str) -> tuple[int, dict[str, Any]]:
+    """Call `locate --json` with these words of a command line; return (exit code, answer)."""
     ran = subprocess.run(
         command("--json", *words),
         cwd=folder,

@@ -3,7 +3,7 @@
     python patches_checks.py '{"order_dependent": ["BiasAddGrad", ...], "patched": true}'
 
 Prints one JSON object: {"structure": {scenario: [op types found]}, "reach": {layer: [...]}, "faults": [...]}.
-Without patches ("patched": false) only the scenarios are built: each has to show what the patches remove.
+Without patches ("patched": false) only the graphs are built: each has to show what the patches remove.
 """
 
 import json
@@ -21,7 +21,7 @@ from patches_scenarios_checks import scenarios
 
 
 def types_in(definition):
-    """The op types of a graph and of the functions that it calls, of those that compute with fractions.
+    """The op types of a graph and of the functions that it calls, without ops on integers and exact sums.
 
     Sums of integers do not depend on their order, whichever kernel adds them; nor do exact ones, see exact_checks.py.
     """

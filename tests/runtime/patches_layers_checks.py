@@ -6,7 +6,7 @@ from patches_base_checks import tf1
 
 
 def keras_layers():
-    """Return (name, patch, function without arguments that builds forward and backward)."""
+    """Return [(name, patch key, function that makes the layer, shape of its input, dtype of its input)]."""
     k = tf.keras
     image, sequence, volume = (2, 6, 6, 2), (2, 6, 2), (2, 4, 4, 4, 2)
     return [

@@ -11,7 +11,7 @@ from tfdeterminism.patches import Replacements
 
 
 def _second_name(function):
-    """Return the name of the original's result after a patched op in the same scope."""
+    """Return the result of the original, used for integers, after the patched op in the same name scope."""
     with tf1.name_scope("Outer"):
         function(random((3, 2)), [0, 0, 1], 4)
         return function(ints(9, (3, 2)), [0, 0, 1], 4)
@@ -60,6 +60,7 @@ def restore_faults():
             faults.append("installing twice replaces again: %s" % second.replaced_attributes[:3])
         if not all(patch.replaced_attributes for patch in replaced):
             faults.append("a patch that replaces nothing")
+        # Pairs: stale, references to a replaced op's original; reached, to a public function that calls a replaced op.
         references = [patch.user_references() for patch in replaced]
         stale = sorted(set(name for pair in references for name in pair[0]))
         reached = sorted(set(name for pair in references for name in pair[1]))

@@ -7,7 +7,7 @@ from tfdeterminism.patches import PATCHES
 
 
 def scenarios():
-    """Return {patch key: function that returns tensors}; each is differentiated to its floating-point tensors."""
+    """Return [("KEY NUMBER" of a patch, function that builds tensors)]; grad() differentiates to every input."""
     tables = {
         "bias-add": [lambda: grad(tf.nn.bias_add, random((2, 3, 4)), random((4,))),
                      lambda: grad(lambda x, b: tf.nn.bias_add(x, b, data_format="NCHW"), random((2, 3, 4, 5)),

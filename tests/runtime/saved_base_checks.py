@@ -14,10 +14,10 @@ import tensorflow as tf  # noqa: E402
 tf1 = tf.compat.v1
 tf1.logging.set_verbosity("ERROR")
 VERSION = tuple(int(part) for part in tf.__version__.split(".")[:2])
-# WHAT: the first argument of saved_checks.py: originals, save, load or load-after (other ops).
+# The arguments of saved_checks.py. WHAT: originals, save, load, load-after (other ops), save-add or load-add.
 WHAT, FOLDER = sys.argv[1:3]
 ALL = os.environ.get("TFDET_TESTS") == "all"
-# Cases that are differentiated twice each day; the others once a week.
+# Cases whose second derivative is computed every day; of the others it is computed with ALL, once a week.
 SECOND_ORDER_DAILY = ("scatter_nd", "softmax_xent", "sparse_dense_matmul", "in a branch", "model")
 
 
@@ -39,7 +39,7 @@ def unregister_loop_gradients(name):
     """Until 2.3 unregister the gradients of loops, unless the case has one: the first loop registers them."""
     if WHAT == "load" and (2, 0) <= VERSION < (2, 4):
         from tensorflow.python.framework import ops
-        from tensorflow.python.ops import cond_v2, while_v2  # noqa: F401 (of an If, neither)
+        from tensorflow.python.ops import cond_v2, while_v2  # noqa: F401 (cond_v2 registers the gradient of If)
         for op_type in ("While", "StatelessWhile"):
             ops._gradient_registry._registry.pop(op_type, None)
             if "in a loop" in name:

@@ -4,10 +4,10 @@ import numpy as np
 import tensorflow as tf
 from saved_base_checks import ALL, tf1, values
 
-# Of these the sizes are also unknown, so that they are made of other ops.
+# Cases that are built for an unknown first dimension, too: patches then use other ops.
 OF_ANY_SIZE = ("segment_sum", "unsorted_segment_prod", "scatter_nd", "sparse_softmax_xent", "sparse_dense_matmul",
                "nearest backprop", "in a loop")
-# Others are of the same kind.
+# Cases that run only with TFDET_TESTS=all (ALL): other cases are of the same kind.
 ONLY_WITH_ALL = ("segment_sum of any size", "unsorted_segment_prod of any size", "in a loop of any size",
                  "sparse_dense_matmul of any size",
                  "segment_prod", "unsorted_segment_mean", "tensor_scatter_nd_add", "softmax_xent to labels",

@@ -50,7 +50,7 @@ def load():
 
 
 def compare(functions):
-    """Return the faults, and the number of results of each format."""
+    """Return the faults, and the number of results of each format; `three`: a value and its two derivatives."""
     faults, count = [], {}
     for kind, results in sorted(functions.items()):
         source = "function" if kind in ("function", "signature") else "keras" if "keras" in kind else "graph"
@@ -103,7 +103,7 @@ def use_others():
 
 
 def unclear_error_faults():
-    """An op that cannot be saved raises; names that older versions of the library wrote have no meaning."""
+    """An op whose gradient cannot be saved warns; names that older versions of the library wrote have no meaning."""
     from tensorflow.python.framework import ops
 
     from tfdeterminism import SavedGradientWarning

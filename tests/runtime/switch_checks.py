@@ -1,6 +1,7 @@
 """Runs inside a TensorFlow environment: what the switch, enable_determinism(), does there; each check in a process.
 
 python switch_checks.py EXPECTED: EXPECTED is JSON, {"environment": {...}, "teod": bool, "patch": bool}.
+teod: whether this TensorFlow has a switch of its own, enable_op_determinism(); patch: whether patch() supports it.
 Prints a line a check: `ok NAME`, or `FAILED NAME` with what went wrong below it.
 """
 

@@ -25,6 +25,7 @@ def judgements(
     program: CauseProgram, *causes: dict[str, Any], result: str = "diverged", **fields: Any
 ) -> list[bool | None]:
     """Return whether kinds and places are right, and whether a false statement was made."""
+    # True, 3.0: its fix holds, and the search took the time of three runs.
     answer = compared(program, {"causes": list(causes), "result": result, "runs": 9, **fields}, True, 3.0)
     return [answer.kinds, answer.places, answer.false]
 
@@ -60,6 +61,7 @@ def test_the_same_cause_twice_is_not_both() -> None:
 
 
 def test_a_coarse_kind_is_right_at_the_line_of_its_op() -> None:
+    """A coarse kind belongs to a whole process, and may have no line: then the line of its op, the culprit, counts."""
     op = named(RACE)["places"][0]
     assert judgements(RACE, named(RACE, places=[]), culprits=[op]) == [True, True, False]
     assert judgements(RACE, named(RACE, places=[]), culprits=[{**op, "line": 1}]) == [True, False, False]

@@ -75,6 +75,7 @@ def test_an_unknown_program_is_refused() -> None:
 
 @pytest.mark.parametrize("framework", FRAMEWORKS)
 def test_each_half_is_large_enough(framework: str) -> None:
+    """The programs of a framework are one half of the collection."""
     half = [entry for entry in EVERY if entry.framework == framework]
     assert len(half) >= 30
     assert sum(not entry.causes for entry in half) >= 6
@@ -95,4 +96,5 @@ def _count(chosen: list[CauseProgram]) -> Counter[str]:
 
 
 def _main(cause: Cause) -> list[Place]:
+    """Return the place that an answer should name, and right ones of two kinds that pin a whole process."""
     return [cause.place, *(entry for entry in cause.alternatives if entry.kind in ("switches", "one-thread"))]

@@ -52,6 +52,7 @@ def test_a_build_is_reported(
     kind: str,
     doubt: str | None,
 ) -> None:
+    """beside: what lies beside the package; doubt: words of the reason why the build is not recognized, or None."""
     build = detect.describe(text, git, environ, beside)
     assert (build.text, build.version, build.kind) == (text, version, kind)
     assert build.image == environ.get("NVIDIA_TENSORFLOW_VERSION")
@@ -115,6 +116,7 @@ def test_patch_is_refused_in_an_ngc_image(checkout: Project, tmp_path: Path, ver
 
 def test_each_version_of_the_matrix_finds_its_list_of_remaining_sources() -> None:
     content = remaining.load()
+    # {"ngc 19.06 tf1": the key of its list}
     for name, first in content["places"].items():
         kind, version, *major = name.split(" ")
         environ = {"NVIDIA_TENSORFLOW_VERSION": version} if kind == "ngc" else {}

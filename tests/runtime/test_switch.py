@@ -18,7 +18,10 @@ CUDNN, OPS, FRONTEND = "TF_CUDNN_DETERMINISTIC", "TF_DETERMINISTIC_OPS", "TF_CUD
 
 
 def expect(*variables: str, teod: bool = False, patch: bool = False) -> dict[str, Any]:
-    """Return EXPECTED of switch_checks.py: variables that are set to 1, and whether TEOD and patch() are available."""
+    """Return EXPECTED of switch_checks.py: variables that are set to 1, and whether TEOD and patch() are available.
+
+    TEOD: TensorFlow's own switch, enable_op_determinism().
+    """
     return {"environment": dict.fromkeys(variables, "1"), "teod": teod, "patch": patch}
 
 

@@ -52,7 +52,7 @@ def test_a_row_does_what_its_solution_says(matrix: Matrix, row: recipes.Recipe) 
     parts = [matrix.solutions[key].apply for key in remaining_sources.expand_includes(matrix, row.solution)]
     settings = matrix.solutions[row.solution].apply
     assert settings is not None
-    if row.solution == "TDP":  # patch() sets what TCD sets
+    if row.solution == "TDP":  # patch() sets what TCD sets: TF_CUDNN_DETERMINISTIC=1
         assert dict(row.environment) == {k: v for part in parts if part for k, v in part.env.items()}
     else:
         assert (dict(row.environment), row.call) == (settings.env, settings.call)

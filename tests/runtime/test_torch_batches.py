@@ -14,7 +14,7 @@ CASES = "^(linear-64x10|matmul-64x64|sum-1000|softmax-1000|batch_norm-training)-
 
 
 def measured(python: Path, project: Project, *arguments: str) -> list[BatchInvarianceRecord]:
-    """Return its records."""
+    """Return the records that tfdet_probe.core.batches prints."""
     done = run_batches(python, project, *arguments)
     assert done.returncode == 0, done.stderr
     return [BatchInvarianceRecord.model_validate_json(line) for line in done.stdout.splitlines()]

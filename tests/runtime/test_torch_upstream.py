@@ -33,6 +33,7 @@ def gpu_build(checkout: Project) -> Path:
     ids=lambda finding: finding.key,
 )
 def test_programs_for_the_cpu_show_their_finding(gpu_build: Path, finding: UpstreamFinding) -> None:
+    """The virtual GPU emulates a GPU on the CPU."""
     program = Path(__file__).parents[2] / PROGRAMS / finding.program
     command = [sys.executable, "-m", "tfdet", "vgpu", "--schedule", "random:1", "--", str(gpu_build), str(program)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=600)
@@ -42,6 +43,7 @@ def test_programs_for_the_cpu_show_their_finding(gpu_build: Path, finding: Upstr
 
 @pytest.mark.parametrize("finding", weekly.select_for_today(FINDINGS, days=3), ids=lambda finding: finding.key)
 def test_programs_for_gpus_show_their_finding(torch_python: Path, finding: UpstreamFinding) -> None:
+    """Run here without a GPU, which changes what they print."""
     program = Path(__file__).parents[2] / PROGRAMS / finding.program
     done = subprocess.run(
         [str(torch_python), "-W", "ignore", str(program)], capture_output=True, text=True, timeout=120

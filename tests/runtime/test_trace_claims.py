@@ -1,4 +1,8 @@
-"""`locate` claims only what was shown: hash seeds by runs, masking by alternating runs, races by replay."""
+"""`locate` claims only what was shown: hash seeds by runs, masking by alternating runs, races by replay.
+
+The level of a run says what it records: "none" (an untraced run), "weights", "unordered" (only ops that a graph leaves
+unordered), or all "ops". `builder.weights` is the digest of a run's final weights.
+"""
 
 from __future__ import annotations
 
@@ -78,6 +82,7 @@ def test_hash_seeds_are_no_cause_if_all_seeds_agree(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("odd", "decided"), [((), True), ((3,), False), ((4,), False), ((5,), False), ((6,), False)])
 def test_hash_seeds_are_the_cause_only_if_each_run_with_a_seed_agrees(odd: tuple[int, ...], decided: bool) -> None:
+    """odd: the runs that differ from others of their seed; decided: whether the seed decides the result."""
     seeds: list[str] = []
 
     def record(seed: str) -> str:

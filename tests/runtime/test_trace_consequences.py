@@ -1,4 +1,8 @@
-"""`trace diff` on handwritten traces: differences that are no causes, as they lead nowhere or follow from others."""
+"""`trace diff` on handwritten traces: differences that are no causes, as they lead nowhere or follow from others.
+
+A TraceBuilder's op() and eager() define ops and return their keys: recorded=False, it has no records; calls, the
+[function, trace] that it runs; output=-1, it writes a variable. record() and write() record executions of ops.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,10 @@
-"""`trace diff` on handwritten traces: how a cause is described: its op, its line, its class, its solution."""
+"""`trace diff` on handwritten traces: how a cause is described: its op, its line, its class, its solution.
+
+A TraceBuilder writes one trace: op() and eager() define ops; FILE:LINE#N is the N-th op of a line. The fixture
+compare(build) compares the traces that build(builder, run) writes for run 0 and 1.
+Solutions: TEOD enables TensorFlow's op determinism, ED is tfdeterminism.enable_determinism(), TDO sets
+TF_DETERMINISTIC_OPS, ONEWORKER is one worker in the input pipeline.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """`trace diff` on handwritten traces: which records correspond, and which differs first.
 
 A TraceBuilder writes one trace: op() and eager() define ops and return their keys, record(key, value, step) records an
-output.
+output; FILE:LINE#N is the N-th op of a line. A trace differs in structure if its run executes other ops.
 The fixture compare(build) writes two traces by build(builder, run) for run 0 and 1, and returns their TraceDiff.
 """
 
@@ -46,6 +46,7 @@ def test_the_first_op_whose_inputs_agree_is_named(tmp_path: Path, capsys: pytest
     expected = {"op_type": "MatMul", "op_name": "op13", "step": 7, "file": "train.py", "line": 23, "forward_op": None}
     assert expected.items() <= culprit.items()
     assert {"device", "class", "source", "advice"} <= set(culprit)
+    # A step is (number, records, differing records).
     assert (output["steps"][6][2], output["steps"][7][2], output["steps"][8][2]) == (0, 37, 50)
     window = {item["name"]: item["state"] for item in output["first_difference_window"]}
     assert [window[name] for name in ("op12", "op13", "op14")] == ["same", "culprit", "differs"]

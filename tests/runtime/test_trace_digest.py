@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from tfdeterminism.trace.capture import digest
 
-BLOCK = digest._BLOCK * 8
+BLOCK = digest._BLOCK * 8  # bytes of one block of the weighted sums, which replace XXH3 from SMALL bytes on
 SIZES = (digest.SMALL - 8, digest.SMALL, digest.SMALL + 5, 3 * digest.SMALL, BLOCK - 8, BLOCK, BLOCK + 8, 2 * BLOCK + 3)
 PROPERTY = settings(max_examples=150, deadline=None)
 seeds, positions = st.integers(0, 1 << 30), st.integers(0, 1 << 30)
@@ -25,6 +25,7 @@ seeds, positions = st.integers(0, 1 << 30), st.integers(0, 1 << 30)
 
 @pytest.fixture(autouse=True, scope="module", params=["XXH3", "weighted sums"])
 def hash_function(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Use XXH3 of the package xxhash, or the weighted sums that replace it where it is not installed."""
     with pytest.MonkeyPatch.context() as patch:
         if request.param == "XXH3":
             assert digest.xxh3 is not None, "the tests have it"
@@ -143,10 +144,10 @@ def test_signs_of_whole_rows_do_not_cancel_out(kind: str, value: int) -> None:
 def test_types_shapes_and_nan_payloads_change_the_digest() -> None:
     zeros = [numpy.zeros(digest.SMALL, kind) for kind in ("<f4", "<i4", "<u4")]
     rows = numpy.arange(1 << 16, dtype=numpy.float32).reshape(256, 256)
-    unsound = numpy.full(1 << 14, numpy.nan, numpy.float64)
-    other = unsound.copy()
+    nans = numpy.full(1 << 14, numpy.nan, numpy.float64)
+    other = nans.copy()
     other.view(numpy.uint64)[77] ^= numpy.uint64(1)
-    arrays = [*zeros, -zeros[0], rows, rows[::-1], rows.T, numpy.roll(rows, 1, 1), unsound, other]
+    arrays = [*zeros, -zeros[0], rows, rows[::-1], rows.T, numpy.roll(rows, 1, 1), nans, other]
     assert len({digest.digest_array(array) for array in arrays}) == len(arrays)
 
 

@@ -19,7 +19,11 @@ UPDATE = "ResourceScatterSub"
 def last_step(
     path: Path, end: object, start_value: object = 0, written: str = UPDATE, edge: str = "exit", **fields: Any
 ) -> str:
-    """Write a trace in which a gradient is written and only the tool reads the variable; end: its final value."""
+    """Write a trace in which a gradient is written and only the tool reads the variable; return its path.
+
+    end: the final value, None if it is not read; written: the type of the op that writes; edge: the final read is at
+    the "exit" of the program, or at the "end" of the recorded steps.
+    """
     builder = TraceBuilder(path)
     state = builder.op(
         "Variable@begin:w#0", "Variable", kind="read", variable="w", attrs={"boundary": "begin"}, function=""

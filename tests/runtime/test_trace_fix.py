@@ -1,4 +1,8 @@
-"""`locate --fix`: which advice it applies, what it reports, and whether that helps in real TensorFlows."""
+"""`locate --fix`: which advice it applies, what it reports, and whether that helps in real TensorFlows.
+
+Solutions that need no change of the program set variables (PYHASH: PYTHONHASHSEED, TDO) or make calls before its first
+op (SEED, KSEED of Keras, ED: enable_determinism(), TEOD). The others, such as ONEWORKER in a pipeline, need a change.
+"""
 
 from __future__ import annotations
 
@@ -59,7 +63,7 @@ def test_every_solution_of_the_matrix_is_applied_or_needs_a_change() -> None:
 
 
 def run_trial(digests: Callable[[bool, int], object], culprits: list[dict[str, Any]], runs: int = 3) -> Any:
-    """A trial whose runs take 2 s, and 3 s with the advice."""
+    """Try advice in runs that take 2 s, and 3 s with it. digests(fixed, turn): the final weights; None: compare ops."""
     now = [0.0]
 
     def record(options: list[str], environment: dict[str, str], turn: int) -> object:
@@ -126,7 +130,7 @@ class FixedByAdvice(ScriptedRuns):
         self._script = program(lambda run, env: "mended" if applied else run, kind="random")
         folder = super()._run(level, steps, more, environment)
         if fixed:
-            self._ends._runs.pop()
+            self._ends._runs.pop()  # runs of the trial are not compared with the others
         return folder
 
 

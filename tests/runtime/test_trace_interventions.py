@@ -1,5 +1,7 @@
 """Causes proved by interventions: what each pin removes, the search, the copied folder, the fix.
 
+A pin gives a program the same value in every run, for one kind of nondeterminism, such as "completion": the order in
+which threads and tasks end. A kind that is varied gets other values, such as another host name ("machine").
 The programs need no framework: what they print or write is compared. `locate` exits with 0 if runs agree, 1 if they
 differ, 3 if the program fails, 5 if a fix holds. Its answer lists as `latent` what another machine may get otherwise,
 though these runs agree, and as `noted` what was neither varied nor pinned.

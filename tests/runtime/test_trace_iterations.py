@@ -1,4 +1,9 @@
-"""Loops with more iterations in one step than in another: the records of two runs' traces are aligned by step."""
+"""Loops with more iterations in one step than in another: the records of two runs' traces are aligned by step.
+
+A TraceBuilder writes one trace; in eager(), FILE:LINE#N is the N-th op of a line. The fixture compare(build) compares
+the traces that build(builder, run) writes for run 0 and 1: their result is "structure" if the runs execute other ops.
+The fixture make(build, run) writes one of them.
+"""
 
 from __future__ import annotations
 

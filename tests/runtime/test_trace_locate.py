@@ -1,4 +1,8 @@
-"""`trace locate`: the search on handwritten runs, and complete searches in a real TensorFlow."""
+"""`trace locate`: the search on handwritten runs, and complete searches in a real TensorFlow.
+
+The level of a run says what it records: "none" (an untraced run, with a digest of its final weights), "weights",
+"layers", "unordered" (only ops that a graph leaves unordered), or all "ops".
+"""
 
 from __future__ import annotations
 
@@ -35,7 +39,7 @@ class ScriptedRuns(Search):
     def __init__(self, folder: Path, script: Script, **options: Any) -> None:
         super().__init__(["train.py"], str(folder), progress=Progress(8, out=io.StringIO()), **options)
         self._script = script
-        self.asked: list[tuple[str, Any]] = []
+        self.asked: list[tuple[str, Any]] = []  # (level, steps: [first, end] or None) of each run
 
     def _run(self, level: str, steps: Any, more: Sequence[str] = (), environment: Any = None) -> str:
         self.asked.append((level, list(steps) if steps else None))
@@ -92,7 +96,7 @@ def test_recording_levels_are_tried_up_to_ops(tmp_path: Path) -> None:
     finally:
         del os.environ["PYTHONHASHSEED"]
     ladder = [("weights", None)] * 2 + [("layers", [0, 3])] * 2 + [("ops", [2, 3])] * 2
-    values = [("ops", [2, 4])] * 2
+    values = [("ops", [2, 4])] * 2  # two more runs record values beside digests
     assert search.asked == [("none", None), *ladder, ("none", None), *values]
     assert (diff.code, [culprit["op_name"] for culprit in diff.culprits]) == (1, ["culprit"])
     assert diff.verdict() == "PyFunc at step 2: Python feed (train.py:12)."
@@ -224,7 +228,8 @@ def test_differing_final_weights_are_searched_in_more_runs(tmp_path: Path) -> No
 
     search = ScriptedRuns(tmp_path, script, runs=4)
     diff = search.search()
-    assert [level for level, _ in search.asked].count("ops") == 3 + 4  # those that keep values agree
+    # Runs until two differ; then all runs that record values agree.
+    assert [level for level, _ in search.asked].count("ops") == 3 + 4
     assert (diff.masked_by_tracing, [culprit["op_type"] for culprit in diff.culprits]) == (False, ["RandomUniform"])
 
 

@@ -1,4 +1,7 @@
-"""Damaged and forged traces are compared or rejected, never with a traceback. TRACE_MUTANTS=2000: more of them."""
+"""Damaged and forged traces are compared or rejected, never with a traceback.
+
+The environment variable TRACE_MUTANTS says how many of them are tried.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +36,7 @@ ODD_VALUES: list[Any] = [
     1e300,
     "",
     "x",
-    "\u202e",
+    "\u202e",  # right-to-left override, which no output may contain
     [],
     [None],
     [[]],
@@ -99,7 +102,7 @@ def _mutant(data: bytes, rng: random.Random) -> bytes:
         position = rng.randrange(len(data))
         return rng.choice([data[:position], data[:position] + bytes([rng.randrange(256)]) + data[position + 1 :],
                               data[:position] + data[position // 2 :]])  # fmt: skip
-    blocks = _blocks(data)
+    blocks = _blocks(data)  # DEFS: compressed JSON; RECS: fixed-size records; VALS: JSON and bytes; others: JSON
     index = rng.randrange(len(blocks))
     tag, payload = blocks[index]
     if tag == b"VALS" and rng.random() < 0.7:
@@ -128,10 +131,10 @@ def test_no_damaged_trace_raises(make: Callable[..., Path], tmp_path: Path, caps
         mutant.write_bytes(_mutant(intact[number % 2].read_bytes(), rng))
         pair = [str(mutant), str(intact[rng.randrange(2)])]
         rng.shuffle(pair)
-        output, shape = io.StringIO(), ["--json"] if number % 2 else []
-        code = diff.main([*pair, *shape], out=output)
-        assert code in (0, 1, 2), number
-        if code != 2 and shape:
+        output, options = io.StringIO(), ["--json"] if number % 2 else []
+        code = diff.main([*pair, *options], out=output)
+        assert code in (0, 1, 2), number  # 2: the trace is rejected
+        if code != 2 and options:
             json.loads(output.getvalue())
         stderr = capsys.readouterr().err
         assert "\u202e" not in stderr + output.getvalue()

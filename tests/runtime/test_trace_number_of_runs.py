@@ -16,11 +16,11 @@ from tfdeterminism.trace.search.cause_search import CauseSearch
 from tfdeterminism.trace.search.interposed_runs import PRINTED, InterposedRun
 from tfdeterminism.trace.search.progress import Progress
 
-Pins = dict[str, Any]
+Pins = dict[str, Any]  # {kind of nondeterminism: the lines at which its value is the same in every run; None: all}
 
 
 class Copy:
-    """The folder of a program that writes nothing."""
+    """Replaces the copy of a program's folder: a model writes no file."""
 
     root = "/nowhere"
 
@@ -54,6 +54,7 @@ class ModelRuns:
         run.ends[PRINTED] = self._end(pins, self.count)
         for kind, place in self._events:
             held = int(holds(pins, kind, place))
+            # what: the function; held: how many of its calls were pinned; position: of the process in the process tree.
             row = {"kind": kind, "place": place, "what": "call", "count": 1, "held": held, "position": "0"}
             run.ledger.append(LedgerRow({**row, "values": [str(self.count)], "digest": str(self.count)}))
         return run
@@ -66,6 +67,7 @@ def holds(pins: Pins, kind: str, place: str) -> bool:
 def searched(runs: ModelRuns) -> tuple[Any, str]:
     """Return the interventions and what the search printed about its progress."""
     printed = io.StringIO()
+    # Five runs without pins, no schedules, and twelve runs in the progress shown.
     search: Any = CauseSearch(runs, Copy(), 5, (), Progress(12, out=printed))
     return search.search(), printed.getvalue()
 
@@ -142,6 +144,7 @@ def test_a_second_cause_that_is_rare_is_seldom_taken_for_another() -> None:
 
 
 def test_what_is_said_of_an_unseen_cause_seldom_is_untrue() -> None:
+    """unseen_share is the share of runs that another cause may change although so many runs agree."""
     for rate in (0.5, 0.25, 0.1):
         proven = [one for one, _ in searched_models(rate, 100) if one.verdict == "proven" and len(one.causes) == 1]
         assert sum(one.unseen_share() < rate for one in proven) <= 5, rate
@@ -182,6 +185,7 @@ def test_as_many_runs_agree_as_the_user_asks_for() -> None:
 
 
 def test_fishers_test() -> None:
+    """The arguments are the ends of runs without pins, and of runs with them."""
     assert chance.probability(["a", "b", "c"], ["v"] * 3) == pytest.approx(1 / 20)
     assert chance.probability(["a", "b", "v"], ["v"] * 3) == pytest.approx(4 / 20)
     assert chance.probability(["v"] * 3, ["v"] * 3) == 1

@@ -1,4 +1,8 @@
-"""Programs of several processes: each has a trace, and the first cause of all processes is named."""
+"""Programs of several processes: each has a trace, and the first cause of all processes is named.
+
+The name of a process, its "rank" in a trace, is what a launcher gave it ("worker1"), or its parent's name and its role:
+"0.fork-2" is the second fork of the first process.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +38,7 @@ def test_the_first_cause_of_all_processes_is_named(tmp_path: Path) -> None:
     """A child draws a number that its parent uses; the order is by time, not by step or name."""
     for run in (0, 1):
         parent = process_trace(tmp_path / str(run), "0", None)
-        parent._writer.time(105.0)
+        parent._writer.time(105.0)  # when the following records were made, in seconds as in `started`
         parent.record(parent.eager("train.py:9#0", "Sin"), run, 0)
         parent.end()
         child = process_trace(tmp_path / str(run), "0.Process-1")
@@ -125,7 +129,7 @@ def test_inputs_are_captured_in_one_process_only(tmp_path: Path) -> None:
 
 
 class Runs:
-    """Two traced runs of a program."""
+    """Two traced runs of a program. options: of a Job; fresh: no forks of a process that has imported TensorFlow."""
 
     def __init__(self, forks: Forks, folder: Path, program: str, *arguments: str, **options: Any) -> None:
         self.folders = [folder / name for name in "AB"]

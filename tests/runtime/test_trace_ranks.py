@@ -1,4 +1,7 @@
-"""Causes in programs of several ranks, which a launcher starts."""
+"""Causes in programs of several ranks, which a launcher starts.
+
+`locate` exits with 1 if runs differ, with 5 if a fix holds. A pin gives a program the same value in every run.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +14,7 @@ from interposed_programs import located, located_words, write_program
 from tfdeterminism.trace import command_line
 from tfdeterminism.trace.interpose import variables
 
+# A program, and a stand-in for Horovod, whose sums vary while tensors are fused (put together into one sum).
 FUSING = """
 import os, sys
 from horovod.torch import mpi_ops
@@ -34,6 +38,8 @@ def allreduce_async(numbers):  # as Horovod does, it asks the environment what t
 
 @pytest.fixture
 def horovod(tmp_path: Path) -> Any:
+    """Return a function that writes the program for so many ranks; -m launch runs it as a launcher does."""
+
     def program(ranks: int) -> Path:
         program_folder = write_program(tmp_path, main=FUSING, launch="import runpy, sys\nrunpy.run_path(sys.argv[1])")
         (program_folder / "horovod" / "torch").mkdir(parents=True)
@@ -93,6 +99,7 @@ def test_a_rank_is_told_by_its_number_and_not_by_its_start(tmp_path: Path) -> No
 def test_only_a_child_of_the_launcher_is_a_rank(
     launcher_variables: dict[str, str], position: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    # "0.2" is the second child of the process "0"; a launcher's child is named by its rank.
     for name in ("TF_CONFIG", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "HOROVOD_RANK", "SLURM_PROCID", "RANK"):
         monkeypatch.delenv(name, raising=False)
     for name, value in launcher_variables.items():

@@ -16,8 +16,8 @@ from tfdeterminism.trace.schema.format import key_of
 from tfdeterminism.trace.schema.reader import Trace, load
 
 PROGRAMS = Path(__file__).resolve().parent / "recorded"
-# how a program ends: (its exit code, what is said of it)
-# {how the program ends: (exit code, words of the message)}
+# {how recorded/endings.py ends: (exit code, words on stderr)}; nothing: without TensorFlow; before: by an error before
+# its import; full: no file can grow, so the recording fails and the program goes on.
 ENDINGS = {
     "nothing": (6, "ran no TensorFlow or PyTorch op"),
     "before": (1, "before TensorFlow"),
@@ -165,7 +165,7 @@ def test_each_signature_is_a_trace_of_its_own(trace_of_function: Callable) -> No
     trace = trace_of_function("retrace")
     doubles = recorded_definitions(trace, op="Mul", function="double")
     assert len(doubles) == 2
-    assert len({definition["trace"] for definition in doubles}) == 2
+    assert len({definition["trace"] for definition in doubles}) == 2  # a number for each tf.function trace of a name
     assert sorted(count_records(trace, id=definition["id"]) for definition in doubles) == [1, 2]
 
 

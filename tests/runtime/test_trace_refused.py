@@ -1,4 +1,8 @@
-"""`trace diff` on interrupted runs, and on files that are no traces or are forged."""
+"""`trace diff` on interrupted runs, and on files that are no traces or are forged.
+
+The fixture make(build, run) writes the trace of build(builder, run), with end=False as of a killed run; other arguments
+are fields of its header. compare(build) compares those of run 0 and 1. The field `probe` names the digest function.
+"""
 
 from __future__ import annotations
 
@@ -191,7 +195,7 @@ def test_wrong_record_counts_are_refused(make: Callable[..., Path], capsys: pyte
     def build(builder: TraceBuilder, run: int) -> None:
         key = builder.op("MatMul")
         builder.record(key, 1)
-        builder._seen[key] = 7 if run else 0
+        builder._seen[key] = 7 if run else 0  # the number of the next record
         builder.record(key, 2)
 
     good = str(make(_one_step, 0))

@@ -16,7 +16,9 @@ from tfdeterminism.trace.causes.find_causes import PairAnalysis
 from tfdeterminism.trace.causes.rules import RULES
 from tfdeterminism.trace.faults import Fault
 
+# (trace, number of the run) -> fields of the trace's end. In eager(), FILE:LINE#N is the N-th op of a line.
 Build = Callable[[TraceBuilder, int], dict[str, Any] | None]
+# A file that the program opened: its time of change, the stack of the first read, the line that wrote it, if any.
 CHANGED = {"path": "/w/data.npy", "changed": 0.0, "by": [["/w/train.py", 9, "f"]], "writes": None, "own": False,
            "defined": 0, "temporary": False}  # fmt: skip
 
@@ -119,6 +121,7 @@ def aligned_pair(folder: Path, build: Build) -> AlignedPair:
 
 
 def name_of(rule: Any) -> str:
+    """Return the name of a rule, which is a module."""
     return rule.__name__.rpartition(".")[2]
 
 
@@ -177,6 +180,7 @@ def overtaken(builder: TraceBuilder, run: int) -> None:
 
 
 def report_only(builder: TraceBuilder, run: int) -> None:
+    """The program trains with noise, and only fetches the value of `told`."""
     state = builder.op("state", "Variable", kind="read", variable="w", function="session", recorded=False)
     attrs = {"unordered": "in any order"}
     builder.write(builder.op("up", "AssignAdd", kind="write", variable="w", function="session", attrs=attrs, output=-1))

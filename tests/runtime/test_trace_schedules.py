@@ -1,4 +1,8 @@
-"""Runs that differ by an environment variable: the virtual GPU's schedules."""
+"""Runs that differ by an environment variable: the virtual GPU's schedules.
+
+The virtual GPU is an emulator on the CPU; a schedule is the order in which it runs threads and atomics. It writes its
+kernel launches to the file that VGPU_REPORT names.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +23,7 @@ from tfdeterminism.trace.search.search import Search
 
 
 def test_runs_are_distinguished_by_what_varies(tmp_path: Path) -> None:
-    """Each compared run, and each replay of an op, uses the next schedule."""
+    """Each compared run, and each replay of an op, uses the next schedule, after the last one the first."""
     schedules = Schedules("VGPU_SCHEDULE", ["serial", "reverse", "random:1"])
     assert [schedules.run_environment(turn, {"A": "b"}) for turn in (0, 4)] == [
         {"VGPU_SCHEDULE": "serial", "A": "b"}, {"VGPU_SCHEDULE": "reverse", "A": "b"}]  # fmt: skip
@@ -48,7 +52,7 @@ def test_a_difference_that_never_reaches_the_weights_is_found(tmp_path: Path) ->
     """The order of atomics changes the gradient's last bit, which the update rounds away."""
 
     def script(builder: TraceBuilder, level: str, run: int, environment: dict[str, str]) -> None:
-        builder.weights = "abcd"  # type: ignore[attr-defined]
+        builder.weights = "abcd"  # type: ignore[attr-defined]  # the digest of the final weights
         if level == "none":
             return
         keys = [builder.op("weight", "weight", function="", kind=level.rstrip("s"))]
@@ -95,6 +99,7 @@ def test_a_program_without_the_virtual_gpu_has_no_report_of_it(
     with pytest.raises(ProgramFailedError) as error:
         search.search()
     assert isinstance(error.value, DeviceUnusedError) is not is_reported
+    # Without a launch in the first run there is no second one.
     assert ["VGPU_REPORT" in variables for variables in environments] == [True, False][: 1 + is_reported]
 
 

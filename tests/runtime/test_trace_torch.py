@@ -21,9 +21,10 @@ from tfdeterminism.trace.causes import trace_diff
 from tfdeterminism.trace.schema.reader import Trace, load
 
 ENVIRONMENT = TORCH_ENVIRONMENTS[0]
-RACE = 20  # runs of a race at most: where its threads were not side by side, it came out alike
-# PyTorch seldom aborts a process so, whose threads have not ended before it does: 1 of 50 runs of two ranks.
+RACE = 20  # maximum runs of a race (a program that is `fresh`): two agree if its threads happen not to overlap
+# The message of a process that aborts because a thread still runs at its exit: 1 of 50 PyTorch runs of two ranks.
 THREAD_AT_EXIT = "terminate called without an active exception"
+# Programs of the collection of which a complete search is tested here.
 SEARCHED = ("clean_numpy_memory", "feed_numpy_late")
 
 
@@ -180,6 +181,7 @@ def test_the_storage_registry_is_thread_safe(torch_python: Path) -> None:
     assert done.stdout.split() == ["12000", "0"], done.stderr
 
 
+# PyTorch 2.0 has no Module.compile.
 AS_IN_2_0 = """
 import torch
 from tfdeterminism.trace.capture.torch import compiled
@@ -276,7 +278,7 @@ def test_which_part_of_a_memory_is_read_is_reported_though_it_was_cut_before(
 
 
 def products(trace: Trace) -> set[int]:
-    """Return the digests of host reads of the matrix product."""
+    """Return the digests of what the product's line reads beside values: numbers, and the part of a memory."""
     line = PART.splitlines().index("    torch.autograd.grad((part @ weights).sum(), weights)") + 1
     keys = [
         definition["id"]

@@ -1,5 +1,7 @@
 """Values beside the digests: how much two runs differ, where, towards the loss, and from step to step.
 
+A trace stores a value as a head (JSON) and every stride-th element; its role is "culprit", "path" (to the loss) or
+"loss".
 The fixture compare(build) writes two traces by build(builder, run) for run 0 and 1, and returns their TraceDiff.
 """
 
@@ -249,7 +251,7 @@ def test_runs_without_values_have_no_values_in_the_report(compare: Compare) -> N
     assert diff.as_json()["path"][0]["role"] == "culprit"
 
 
-# program, how many ops of the way at least; where in it the culprit is
+# {environment: (program, op type of the culprit, minimum number of tensors from the culprit to the loss)}
 SEEN = {
     "tf2.21": [("crop_race.py", "CropAndResizeGradImage", 6), ("in_while.py", "PyFunc", 3),
                ("session_loop.py", "RandomUniform", 5), ("many_dtypes.py", "PyFunc", 5)],
@@ -266,7 +268,7 @@ def test_values_of_real_runs_are_recorded(forks: Callable[[str], Forks], environ
     for program, op, length in SEEN[environment]:
         folders = [tmp_path / program / name for name in "ABCD"]
         request_file = tmp_path / f"{program}.json"
-        for number in range(0, 4, 2):
+        for number in range(0, 4, 2):  # first two runs without values, whose difference says which values to record
             options = ["--record-values", str(request_file)] if number else []
             jobs = [traced(out, HERE / "programs" / program, options=options) for out in folders[number : number + 2]]
             for ran in forks(environment).run(jobs):

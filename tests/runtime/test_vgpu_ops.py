@@ -56,9 +56,10 @@ def test_an_op_differs_without_its_solution_and_not_with_it(tmp_path: Path) -> N
     observations = {(record["solution"], record["observation"]) for record in first}
     assert observations == {("none", "differs"), ("ED", "equal")}
     assert {tuple(record["device"]["details"]["code"]) for record in first} == {("ptx",)}
-    schedules = [record["device"]["details"]["schedules"] for record in first if record["solution"] == "none"]
+    schedule_lists = [record["device"]["details"]["schedules"] for record in first if record["solution"] == "none"]
     assert all(
-        set(schedules) <= {"reverse", "random:2", "adversary:3", "random:4", "adversary:5"} for schedules in schedules
+        set(schedules) <= {"reverse", "random:2", "adversary:3", "random:4", "adversary:5"}
+        for schedules in schedule_lists
     )
     repeated = run_suite(tmp_path / "again.jsonl", *SEGMENT_SUM, *counts)
     assert [record["digests"] for record in repeated] == [record["digests"] for record in first]
@@ -194,11 +195,12 @@ def test_pytorch_trains_whole_networks(tmp_path: Path, fallbacks: str) -> None:
 def test_ops_are_proved_or_have_a_reason(tmp_path: Path) -> None:
     chosen = ["--prove", "--source", "reduce-sum", "--source", "segment-sum", "--solution", "none"]
     records = run_suite(tmp_path / "records.jsonl", *chosen, "--case", "*-eager")
-    assert {(record["repeats"], record["relaunches"]) for record in records} == {(1, 1)}
+    assert {(record["repeats"], record["relaunches"]) for record in records} == {(1, 1)}  # relaunches: processes
     by_source: dict[str, list[dict[str, Any]]] = {}
     for record in records:
         by_source.setdefault(record["source"], []).append(record["proof"])
     for proof in by_source["reduce-sum"]:
+        # host: calls of the host that end the proof; observed: schedules of the runs
         assert (proof["host"], proof["observed"]) == ([], ["serial", "reverse"])
         assert {kernel["proved"] == kernel["launches"] > 0 for kernel in proof["kernels"]} == {True}
     for proof in by_source["segment-sum"]:
@@ -234,6 +236,7 @@ def test_a_difference_is_minimized_to_two_atomics(tmp_path: Path) -> None:
     silent = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3"}
     done = subprocess.run(command, capture_output=True, text=True, timeout=1200, env=silent)
     assert done.returncode == 0, done.stderr[-3000:]
+    # VGPU_SCHEDULE=NAME:SEED@LAUNCH:FROM-TO makes only these choices of that launch.
     schedule, *pairs = done.stdout.splitlines()
     assert re.match(r"VGPU_SCHEDULE=atomics:\d@\d+:(\d+)-\1   \(1 choices", schedule), done.stdout
     assert len(pairs) == 1

@@ -1,6 +1,6 @@
-"""The wheels: what they ship, and that documents say truly how to install.
+"""The wheels: what they ship, and that the documented commands install them.
 
-For tfdeterminism: old and new pips install it, and it works in the TensorFlows of its promise.
+For tfdeterminism: old and new pips install it, and it works in the TensorFlow versions that it supports.
 """
 
 from __future__ import annotations
@@ -171,7 +171,7 @@ def test_documented_install_commands_work(
 
 
 def test_no_document_advises_to_install_the_predecessor(checkout: Project) -> None:
-    """pip installs an empty package of that name."""
+    """pip installs an empty package under the predecessor's name, tensorflow-determinism."""
     texts = [*checkout.root.glob("*.md"), *checkout.root.glob("docs/**/*.md"), *checkout.runtime.rglob("*.md")]
     texts += [*checkout.runtime.rglob("*.py"), *(checkout.root / "src").rglob("*.py")]
     texts += [*(checkout.root / "src").rglob("*.j2"), *checkout.runtime.rglob("*.toml")]

@@ -64,7 +64,10 @@ class TraceBuilder:
         self._writer.events(row)
 
     def value(self, array: Any, step: int = 0, **head: Any) -> None:
-        """Write a value: of the op `key` if given, else of the loss, or as `kind` and `name` say."""
+        """Write a value: of the op `key` if given, else of the loss, or as `kind` and `name` say.
+
+        head: other fields of the value's head, as tfdeterminism.trace.schema.tensor_values explains them.
+        """
         dtype = head.pop("dtype", array.dtype.name)
         flat = tensor_values.to_stored(array, dtype)
         nan, inf, first = tensor_values.count_nonfinite(flat, dtype)

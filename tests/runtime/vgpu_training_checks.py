@@ -48,13 +48,13 @@ def trained(kind, device, initial_weights):
 
 
 def main():
-    pipe = {}
+    differences = {}
     for kind in sys.argv[1:]:
         first, on_gpu = trained(kind, "GPU:0", None)
         _, on_cpu = trained(kind, "CPU:0", first)
-        pipe[kind] = max(float(np.abs(a - b).max()) for a, b in zip(on_gpu, on_cpu))
+        differences[kind] = max(float(np.abs(a - b).max()) for a, b in zip(on_gpu, on_cpu))
         assert not np.array_equal(first[0], on_gpu[1])
-    print(json.dumps(pipe))
+    print(json.dumps(differences))
 
 
 main()

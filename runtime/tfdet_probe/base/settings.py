@@ -1,4 +1,4 @@
-"""Apply a solution in a fresh process, before the first op."""
+"""Apply a solution, which makes a source of nondeterminism deterministic, in a fresh process, before the first op."""
 
 import os
 
@@ -7,7 +7,7 @@ from tfdet_common.variables import CALLER_VARIABLES
 
 def determinism_environment(solution):
     """The determinism-related environment variables under a solution, {name: value}; solution: an entry of the plan."""
-    ours = {name: os.environ[name] for name in CALLER_VARIABLES if os.environ.get(name)}
+    ours = {name: os.environ[name] for name in CALLER_VARIABLES if os.environ.get(name)}  # the caller's
     return dict(ours, **solution.get("env") or {})
 
 

@@ -26,13 +26,14 @@ if TYPE_CHECKING:  # for type comments alone
     from typing import Any, Dict, List  # noqa: F401
 
 # A suite's module `batches` has CASES, {name: case}, whose case.on(device) is what measure() asks; DEVICE, the default;
-# told(device), the fields of a result about the framework and the machine; use_threads(count).
+# told(device), the fields of a result about the framework and the machine; use_threads(count).  A case also has
+# op, shape, dtype and control: whether it depends on its batch by construction.
 SCHEMA = 1
 SIZES = (2, 3, 4, 8, 16, 17, 32, 64, 128, 257)
 FILLINGS = (1, 2)  # seeds of other rows
-UNSTEADY = "unsteady"
+UNSTEADY = "unsteady"  # a batch that ran twice gave other bytes: what they depend on is not known
 NO_DEVICE = 4  # exit code
-MOST_WORDS = 200  # characters of an error
+MOST_WORDS = 200  # characters of an error that a result keeps
 
 
 def measure(case, sizes=SIZES):

@@ -32,8 +32,8 @@ def main(job, directory):
     The report is {"error": ...}, or has these fields, with one entry for each repeat that differed from the reference:
     differed (numbers of the repeats), outputs (numbers of the outputs that differ), schedules; for every repeat:
     digests, seconds; over all repeats: ulp, absolute, the largest differences.  `reference` is the reference's digest;
-    `devices`, `kernels`, `codes` (machine code or PTX), `fallback_calls`, `proof`, `contention`, `library` become
-    fields of the record.
+    `devices`, `kernels`, `codes` (machine code or PTX), `fallback_calls`, `proof`, `contention`, `library` (by
+    which ranks, the processes of one case, exchange tensors) become fields of the record.
     """
     try:
         report = _run_case(job, directory)

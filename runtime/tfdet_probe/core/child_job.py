@@ -15,10 +15,12 @@ RunTarget = NamedTuple("RunTarget", [("framework", Framework), ("device", Device
 
 
 class ChildJob(object):
-    """What one child runs: one case under one solution; process_index 0 writes the reference.
+    """What one child runs: one case under one solution; process_index 0 writes the outputs that others have to equal.
 
+    solution: its entry of the plan, see core.plan.  determinism_variables: environment variables to unset before
+    those of the solution are set.  contention: keep the device busy beside every process but the first.
     limits: of each rank, if the case has several.  rank: None in a process that is no rank.
-    proves: whether the device proves process 0, see Device.proof.
+    proves: whether the device has to prove process 0 independent of the order of execution, see Device.proof.
     """
 
     def __init__(self, case, solution, target, repeats, process_index, limits, determinism_variables=(),

@@ -1,4 +1,7 @@
-"""The plan: which cells of the matrix to run here, and what documents claim of them.  The host writes it."""
+"""The plan: which cells to run here, and what documents claim of them.  The host writes it.
+
+A cell is a device, a source of nondeterminism, and a solution, which makes the source deterministic.
+"""
 
 import json
 import os
@@ -7,7 +10,7 @@ import stat
 from .. import devices
 
 SCHEMA = 2
-CONTROL = "none"
+CONTROL = "none"  # the solution that changes nothing: its results are compared with those of the others
 MAX_BYTES = 1 << 24  # a plan has 100 KiB
 
 

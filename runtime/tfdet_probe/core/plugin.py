@@ -134,7 +134,7 @@ class Suite(object):
             with open(os.path.join(directory, "report-0.json"), "w") as out:
                 out.write(dump(report))
         try:
-            answer = fork_server.in_child(main, directory, 0, Limits(300.0, 1 << 20), self.target.framework)
+            answer = fork_server.in_child(main, directory, 0, Limits(300.0, 1 << 20), self.target.framework)  # 1 TiB
         finally:
             shutil.rmtree(directory, ignore_errors=True)
         if "error" in answer:
@@ -159,7 +159,7 @@ class Suite(object):
             "machine": self.provenance["machine"],
             "threads": settings.get("threads") or 0,
             "determinism_environment": determinism_environment(settings),
-            "repeats": self.options.repeats, "relaunches": self.options.processes,
+            "repeats": self.options.repeats, "relaunches": self.options.processes,  # a record's name for processes
             "started": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(started)),
             "duration_seconds": round(time.monotonic() - start, 3),
         }

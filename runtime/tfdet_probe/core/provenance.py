@@ -26,6 +26,7 @@ def describe(target):
     Returns:
         {framework, stack, device, machine}, as in a record; device is None if the framework does not see it.
     """
+    # The TFDET_* variables are what the host passes; TFDET_ENGINE: what brought the environment up, such as docker.
     described = target.framework.describe()
     device, device_stack = target.device.describe(target.framework)
     stack = {
@@ -41,7 +42,7 @@ def describe(target):
 
 
 def _bundle():
-    """What a bundle trimmed, stubbed or used from the host, if the environment came here by `tfdet bundle`."""
+    """What was trimmed, stubbed or used from the host, if this environment was unpacked from an archive (a bundle)."""
     path = os.environ.get("TFDET_BUNDLE")
     if not path:
         return {}

@@ -16,7 +16,7 @@ SOCKET = "ranks"  # in the directory
 def main(directory, launcher):
     # type: (str, str) -> None
     """Ask for a fork that becomes this rank, and stay until the connection ends."""
-    connection = socket.socket(socket.AF_UNIX)
+    connection = socket.socket(socket.AF_UNIX)  # its path has at most 107 bytes: so by /proc/self/fd
     connection.connect("/proc/self/fd/{}/{}".format(os.open(directory, os.O_RDONLY), SOCKET))
     hello = {"rank": launchers.load(launcher).rank(), "environ": dict(os.environ)}
     connection.sendall(json.dumps(hello).encode("ascii") + b"\n")

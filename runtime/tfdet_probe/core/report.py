@@ -90,7 +90,10 @@ def result(records, full_table):
 
 def table(records):
     # type: (list[dict]) -> str
-    """A table of observations, source by solution.  Verdicts are inferred later, by `tfdet status`."""
+    """A table of observations: a row for each source of nondeterminism, a column for each solution, `none` first.
+
+    Under `none` nothing makes the source deterministic.  `tfdet status` later infers verdicts from the observations.
+    """
     solutions = sorted({r["solution"] for r in records}, key=lambda key: (key != "none", key))
     rows = [["source"] + solutions]
     for source in sorted({r["source"] for r in records}):

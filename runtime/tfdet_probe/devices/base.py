@@ -14,10 +14,10 @@ class ContentionError(Exception):
     """The device cannot be kept busy."""
 
 
-# What a caller may ask of a kind of device.  schedules: one for each run, in turn; none: the device's own.
-# cpu_fallbacks: compute calls of vendor libraries on the CPU; the records are then no evidence.  code: of
-# virtual_gpu.CODES, where a container has both; None: the device's default.  axes: {a detail of
-# virtual_gpu.AXIS_VARIABLES: its number}, without those that keep their defaults.
+# What a caller may ask of a kind of device.  schedules: orders of execution, one for each run, in turn; none: the
+# device's own.  cpu_fallbacks: compute calls of vendor libraries on the CPU; the records are then no evidence.  code:
+# of virtual_gpu.CODES, where a container has both; None: the device's default.  axes: {what else changes results, a key
+# of virtual_gpu.AXIS_VARIABLES: its number}, without those that keep their defaults.
 DeviceChoices = collections.namedtuple("DeviceChoices", "schedules cpu_fallbacks code axes")
 NO_CHOICES = DeviceChoices((), False, None, {})
 

@@ -92,10 +92,10 @@ class Vgpu(Device):
         return _library().vgpu_fallback_calls().decode("ascii").split() if self._choices.cpu_fallbacks else []
 
     def details(self, schedules, codes=(), fallback_calls=()):
-        with open(os.path.join(_folder(), "sources")) as digest:
+        with open(os.path.join(_folder(), "sources")) as digest:  # of the virtual GPU's source code
             content = {"sources": digest.read().strip(), "reference": _REFERENCE,
                        "schedules": schedules[:_MAX_SCHEDULES]}
-        if self._choices.cpu_fallbacks:  # of no kind's details: such a record is never evidence
+        if self._choices.cpu_fallbacks:  # a detail that no evidence may have
             content["cpu_fallbacks"] = list(fallback_calls)[:_MAX_CALLS]
         if self._choices.code:
             content[CHOSEN_CODE] = self._choices.code

@@ -28,7 +28,7 @@ class Patch(collections.namedtuple("Patch", "key sources since before install no
 
     Attributes:
         key: its name.
-        sources: the matrix's sources that it makes deterministic.
+        sources: the sources of nondeterminism (files of matrix/sources) that it makes deterministic.
         since, before: the TensorFlow versions that need it, the second excluded: later versions have a deterministic
             op of their own.  before=None: no version has.
         install: a function that calls Replacements.replace for each op.

@@ -12,7 +12,7 @@ def chunk_of(rows):
 
 
 def fits_one_chunk(row_count, width):
-    """Return whether rows need no chunks, because they are few, or loops are not allowed.
+    """Return whether rows need no chunks, because they are few, or a saved graph must have no loops.
 
     row_count: the number of rows; width: the number of elements in a row.
     """

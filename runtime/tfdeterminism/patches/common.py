@@ -70,7 +70,7 @@ def reshape(value, sizes):
 
 
 def constant(value):
-    """Return the value as a NumPy array if it is constant, otherwise None."""
+    """Return the value as a NumPy array (an int as it is) if it is constant, otherwise None."""
     import numpy as np
     from tensorflow.python.framework import tensor_util
     if isinstance(value, (int, np.integer, np.ndarray)):  # in 1.13 constant_value() accepts tensors only

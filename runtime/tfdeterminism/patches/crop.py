@@ -155,6 +155,7 @@ class _Crops(object):
         self.y = _Axis(boxes[:, 0], boxes[:, 2], crop[0], height)
         self.x = _Axis(boxes[:, 1], boxes[:, 3], crop[1], width)
         self._height, self._width = cast(height, dtypes.int64), cast(width, dtypes.int64)
+        # pixels: the number of pixels of all images, which is out of range as the number of a pixel.
         self.size, self.pixels = [batch, height, width], cast(product([batch, height, width]), dtypes.int64)
         self._image = array_ops.reshape(cast(_check_box_indices(box_ind, batch), dtypes.int64), [-1, 1, 1])
         self._image_exists = math_ops.logical_and(self._image >= 0, self._image < cast(batch, dtypes.int64))

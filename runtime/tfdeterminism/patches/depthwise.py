@@ -50,8 +50,8 @@ class _Layout(object):
     """The convolution's attributes, by spatial axis."""
 
     def __init__(self, data_format, strides, dilations, padding, explicit_paddings):
-        self.first = data_format == "NCHW"
-        axes = (2, 3) if self.first else (1, 2)
+        self.channels_first = data_format == "NCHW"
+        axes = (2, 3) if self.channels_first else (1, 2)
         self.strides = [int(strides[axis]) for axis in axes]
         self.dilations = [int(dilations[axis]) for axis in axes]
         self.padding = padding
@@ -60,7 +60,7 @@ class _Layout(object):
 
     def channels_last(self, value):
         from tensorflow.python.ops import array_ops
-        return array_ops.transpose(value, [0, 2, 3, 1]) if self.first else value
+        return array_ops.transpose(value, [0, 2, 3, 1]) if self.channels_first else value
 
     def padded(self, image, taps, output_sizes):
         """Return the image, padded by what the filter reads beyond its borders."""

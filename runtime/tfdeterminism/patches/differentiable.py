@@ -48,7 +48,7 @@ def require_differentiable(view, nodes, sources, types, results):
 
 
 def _flow(view, source, nodes, ends_at):
-    """Return the tensors that depend on source, by those nodes for which ends_at(node) is false."""
+    """Return the tensors (node, output) that depend on source, by the nodes for which ends_at(node) is false."""
     reached, previous_size = set([source]), 0
     while previous_size < len(reached):
         previous_size = len(reached)

@@ -8,7 +8,7 @@ from tfdeterminism.wrap import wrap_permanently
 
 _rewritten = set()  # type: set[str]  # names of functions that a saved graph has in another form
 
-_inlining = []  # type: list[bool]
+_inlining = []  # type: list[bool]  # not empty while TensorFlow inlines the functions of a graph
 
 
 def make_portable():
@@ -38,7 +38,7 @@ def _as_graph_def(original, graph, *args, **kwargs):
 
 
 def _trace_gradient_functions(original, *args, **kwargs):
-    """Keep newer versions from saving this package's gradient functions: rewritten graphs have no markers."""
+    """Keep newer versions from saving the gradient functions that markers name: rewritten graphs have no markers."""
     from tensorflow.python.framework import ops
     registry = ops.gradient_registry._registry
     ours = dict((name, registry.pop(name)) for name in list(registry) if markers.is_marker(name))
@@ -99,4 +99,4 @@ def _rewrite(graph_def, graph):
     calls, functions = portable.rewrite(graph_def, shapes)
     _rewritten.update(functions)
     if calls:
-        graph._tfdeterminism_calls = calls
+        graph._tfdeterminism_calls = calls  # {marked node: tensors of the call that stands for its op}

@@ -25,7 +25,7 @@ def function_of(view, node, op_type, inner_names, results, borders, argument_cou
         argument_count: the number of arguments.
     """
     from tensorflow.core.framework import function_pb2
-    types = node.attr["T"].list.type
+    types = node.attr["T"].list.type  # a marked node is an IdentityN of the results, then of the op's inputs
     function = function_pb2.FunctionDef()
     for number in range(argument_count):
         function.signature.input_arg.add(name="in_%d" % number, type=types[len(results) + number])

@@ -14,6 +14,7 @@ from tfdeterminism.patches.graphdef import NotExportableError, View, data_inputs
 from tfdeterminism.patches.markers import GRADIENT_ATTR, MARKER_PREFIX, REPLACEMENT_ATTR
 from tfdeterminism.warning_categories import SavedGradientWarning
 
+# Ops whose value comes from outside of the replaced op, even within its name scope.
 _EXTERNAL_OPS = frozenset(("Placeholder", "PlaceholderWithDefault", "VarHandleOp", "Variable", "VariableV2"))
 
 
@@ -93,7 +94,10 @@ class _Nodes(object):
                           "LookupError." % (node.name, op_type, reason), SavedGradientWarning, stacklevel=2)
 
     def _take_loopless(self, node):
-        """Use the form without loops, if there is one, and leave the nodes with loops out of functions."""
+        """Use the form without loops, if there is one: some processes cannot differentiate a loop.
+
+        Functions do not get the nodes with loops.
+        """
         names = [name.decode() for name in node.attr[REPLACEMENT_ATTR].list.s] if REPLACEMENT_ATTR in node.attr else []
         if not set(in_graph(name)[0] for name in names) <= set(self._view.by_name):
             raise NotExportableError("of what it is made of %s is lost" % " and ".join(names))
@@ -140,7 +144,7 @@ class _Nodes(object):
         require_differentiable(self._view, [self._view.by_name[name] for name in names], sources, types, results)
 
     def _nodes_between(self, node, results, borders):
-        """Return the names of the nodes between borders and results, and their control inputs from outside."""
+        """Return the names of the nodes from results back to the tensors `borders`, and control inputs from outside."""
         scope_name, inner_names, control_inputs, pending = name_scope_of(node), [], [], list(results)
         visited = set()
         while pending:

@@ -7,13 +7,14 @@ the recorder, because the comparison of traces asks it for advice on machines th
 import importlib
 import os
 
-VARIABLE = "TFDET_TRACE_BACKENDS"  # entries "name=module:class;...", which child processes inherit
+BACKENDS_VARIABLE = "TFDET_TRACE_BACKENDS"  # entries "name=module:class;...", which child processes inherit
 _PACKAGE = __name__.rpartition(".")[0] + ".capture."
 _ENTRIES = {"tensorflow": _PACKAGE + "tensorflow.backend:TensorFlowBackend",
             "torch": _PACKAGE + "torch.backend:TorchBackend"}
 _loaded = {}
 
-# Advice about Python, which is the same in all frameworks.
+# Advice about Python, which is the same in all frameworks. *_LINES: for runs that differ by a value from Python, by
+# what the program executes (STRUCTURE), by a file's content, or by the order of values.
 SORT_HASHES = ("for item in sorted(items):  # a set has another order in every process; or PYTHONHASHSEED=0 "
                "before Python")
 SEED_PYTHON = "random.seed(1); numpy.random.seed(1)  # and numpy.random.default_rng(1) instead of default_rng()"
@@ -33,7 +34,7 @@ class Backend(object):
 
     name = label = ""
     packages = ()  # type: tuple
-    uses_matrix = False  # whether advice.json covers its ops
+    uses_matrix = False  # whether advice.json, generated from the project's matrix of sources, covers its ops
     # Its functions that return uninitialized memory, and those that return zeros instead.
     uninitialized_allocators = {}  # type: dict
     # Statements that fix a program: they seed its global generator (with {} for the number), switch to deterministic
@@ -64,7 +65,7 @@ class Backend(object):
         raise NotImplementedError
 
     def apply_solutions(self, module, names):
-        """Apply solutions in this process. module: the framework; names: keys of AUTOMATIC_FIXES."""
+        """Apply solutions in this process. module: the framework; names: keys of remedies.AUTOMATIC_FIXES."""
 
     def interpose(self, kinds, module):
         """Note and pin nondeterministic values that the framework gives to a program.
@@ -87,14 +88,15 @@ class Backend(object):
 
 def register(name, entry):
     """Add a framework. name: of its module; entry: "module:class" of its Backend, importable without the framework."""
-    others = [text for text in os.environ.get(VARIABLE, "").split(";") if text and not text.startswith(name + "=")]
-    os.environ[VARIABLE] = ";".join(others + ["{}={}".format(name, entry)])
+    registered = os.environ.get(BACKENDS_VARIABLE, "").split(";")
+    others = [text for text in registered if text and not text.startswith(name + "=")]
+    os.environ[BACKENDS_VARIABLE] = ";".join(others + ["{}={}".format(name, entry)])
     _loaded.pop(name, None)
 
 
 def entries():
     """Return {name of a framework: entry of its backend}."""
-    registered = [text.partition("=") for text in os.environ.get(VARIABLE, "").split(";") if text]
+    registered = [text.partition("=") for text in os.environ.get(BACKENDS_VARIABLE, "").split(";") if text]
     return dict(_ENTRIES, **{name: entry for name, _, entry in registered})
 
 

@@ -1,4 +1,8 @@
-"""The command lines of run, diff, locate and replay. This module does not need NumPy, unlike the commands."""
+"""The command lines of run, diff, locate and replay. This module does not need NumPy, unlike the commands.
+
+A solution has its key of remedies.py, such as ED for enable_determinism(). A pin gives a program the same value in
+every run, for one kind of nondeterminism.
+"""
 
 import argparse
 import errno
@@ -35,8 +39,8 @@ def print_error(cause, advice, code=errors.EXIT_USAGE):
     return code
 
 
-def print_os_error(error, path):
-    """Return (cause, advice) for an error of the operating system. path: used if the error names none."""
+def describe_os_error(error, path):
+    """Return (cause, advice), to be printed, for an error of the system. path: used if the error names none."""
     is_full = error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
     return ("{}: {}".format(error.filename or path, error.strerror or error),
             "free some space" if is_full else "name another folder, or change its permissions")

@@ -4,7 +4,7 @@
 class AutomaticFix(object):
     """A solution that is applied from outside.
 
-    key: of the solution in the matrix; environment: variables to set; call: whether functions are called in the
+    key: of the solution in matrix/solutions; environment: variables to set; call: whether functions are called in the
     program's process, see capture/apply_fixes.py.
     """
 

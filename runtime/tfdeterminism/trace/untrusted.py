@@ -11,7 +11,8 @@ from typing import Any  # noqa: F401  (for a type comment)
 
 MAX_BYTES = 1 << 28  # of a file that is read at once
 MAX_DEPTH = 32  # of a recorder's JSON; deeper nesting overflows the stack of some later reader
-_HIDDEN = ("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp")
+_HIDDEN = ("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp")  # Unicode categories
+# Escapes in JSON: a backslash, a pair of surrogates, or (group 1) a lone surrogate.
 _ESCAPES = re.compile(r"\\\\|\\ud[89ab][0-9a-f]{2}\\ud[c-f][0-9a-f]{2}|(\\ud[89a-f][0-9a-f]{2})")
 
 

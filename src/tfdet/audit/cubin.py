@@ -54,6 +54,7 @@ def read_cubin(data: memoryview) -> Cubin:
     """Read a cubin; ElfError if `data` is not one, or a function's code lies outside it."""
     elf = read_elf(data)
     if elf.machine != MACHINE_CUDA:
+        # 18 is the offset of e_machine in the header.
         raise ElfError(18, f"an ELF file for machine {elf.machine}, not CUDA ({MACHINE_CUDA})")
     executable = np.flatnonzero(elf.sections["flags"] & FLAG_EXEC)
     rows = np.array([row for row in executable.tolist() if elf.name(row).startswith(_PREFIX)], np.int64)

@@ -65,7 +65,7 @@ class Element:
 
     @property
     def stored_size(self) -> int:
-        """Return the bytes of the payload, without its padding if the header gives their number."""
+        """Return the number of the payload's bytes: without padding if it is compressed, else with it."""
         return self.compressed_size or self.size
 
     @property

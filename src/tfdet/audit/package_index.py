@@ -53,6 +53,7 @@ def environment_wheel(project: Project, key: str, environment: Environment) -> W
             f"{key} is an image, not a wheel",
             "Copy its TensorFlow out of the image and give its folder: tfdet audit DIRECTORY.",
         )
+    # `code` is the requirement of the package with the GPU code, if the package of `gpu` only depends on it.
     requirement = Requirement(environment.pip.code or environment.pip.gpu)
     hashes = _locked_hashes(project.lock(key, "gpu"), requirement.name, str(requirement.specifier))
     folder = _folder()

@@ -202,10 +202,12 @@ class PtxDataflow:
         return [operand.strip() for operand in _OPERAND.findall(self.body, start, end) if operand.strip()]
 
     def swap(self, at: int) -> tuple[list[bytes], list[bytes]]:
+        """Return the registers with the compared value and those with the new value of a compare-and-swap."""
         operands = self._operands(at)
         return (_WORD.findall(operands[2]), _WORD.findall(operands[3])) if len(operands) > 3 else ([], [])
 
     def definitions(self, register: bytes, at: int) -> set[int]:
+        """Return the statements that may write the register that statement `at` sees under this name."""
         writers = self.writers.get(register, set())
         if register not in self.scopes:
             return writers
@@ -215,6 +217,7 @@ class PtxDataflow:
         return {writer for writer in writers if start <= self.offsets[writer] < end}
 
     def constants(self, at: int) -> tuple[Hashable, ...]:
+        """Return the operands of an atomic (of a CAS: compared, new) or a store; None for what may differ by thread."""
         operands = self._operands(at)
         if b"cas" in self.opcodes[at].split(b"."):
             return tuple(self._constant(operands[n], at) if len(operands) > n else None for n in (2, 3))
@@ -230,6 +233,7 @@ class PtxDataflow:
         return _number(operand)
 
     def memory(self, at: int) -> str:
+        """Return how it accesses shared or global memory, such as "swap" for a CAS; "" if it does not."""
         name, *parts = self.opcodes[at].decode().split(".")
         if {"param", "local", "const"} & {part.split(":")[0] for part in parts}:
             return ""
@@ -248,6 +252,7 @@ class PtxDataflow:
         return [name for operand in self._operands(at)[1:] if operand[:1] != b"[" for name in _WORD.findall(operand)]
 
     def role(self, at: int) -> str:
+        """Return what the statement does to its sources, such as "add f32"; "input" for parameters and constants."""
         name, *parts = self.opcodes[at].decode().split(".")
         if name in ("ld", "ldu") and ("param" in parts or "const" in parts):
             return "input"
@@ -257,6 +262,7 @@ class PtxDataflow:
         return _ROLES.get(name, "unknown")
 
     def condition(self, at: int) -> bytes | None:
+        """Return the predicate that guards the statement or, for a selection, selects its source; None without."""
         if self.opcodes[at].startswith(b"selp.") and (operands := self._operands(at)):
             return operands[-1]
         guard = _GUARD.search(self.body, max(0, self.offsets[at] - _GUARD_LENGTH), self.offsets[at])

@@ -3,7 +3,8 @@
 An instruction is 128 bits, `low` and `high`.  Bits of low: opcode (0-8), encoding (9-11), guard predicate (12-14,
 negated by 15), destination (16-23), operand a (24-31), operand b (32-39, or an immediate in 32-63).  Bits of high:
 operand c (0-7), size or modifiers (9-11), destination predicates (17-22).  PT is the predicate that is always true.
-`copies` has the calls whose function was appended to the code.
+Encoding 1 has registers only.  An immediate, a constant or a uniform register is operand c in encodings 2, 3 and 7,
+and operand b in encodings 4, 5 and 6.  `copies` has the calls whose function was appended to the code.
 
 The operand fields were compared with the output of nvdisasm of CUDA 12.4, for all instructions of functions with a
 compare-and-swap.
@@ -97,9 +98,10 @@ _FORMS = {
 }
 _LOADS = frozenset({0x180, 0x181, 0x182, 0x183, 0x184})  # LD, LDG, LDC, LDL, LDS
 _LOAD_LOCAL, _LOAD_CONSTANT = 0x183, 0x182
+# Atomics with a result, which RED has not.
 _ATOMS = frozenset({0x18A, 0x18B, 0x18C, 0x18D, 0x1A2, 0x1A3, 0x1A8, 0x1A9})
-_WIDE_ATOMS = {2: 2, 5: 2, 6: 2, 4: 4}
-_WIDE_SWAPS = {2: 2, 4: 4}
+_WIDE_ATOMS = {2: 2, 5: 2, 6: 2, 4: 4}  # {bits 73 to 75 of an atomic: registers of its value}; others take one
+_WIDE_SWAPS = {2: 2, 4: 4}  # the same for a compare-and-swap
 _STORES = frozenset({0x185, 0x186, 0x188})  # ST, STG, STS
 _WIDE_LOADS = {5: 2, 6: 4}  # bits 73 to 75 of a load: 64 bits, 128 bits
 # The uniform datapath has its own registers, which are numbered from 0, too.
@@ -304,6 +306,7 @@ class SassDataflow(SassCode):
         if move < 0 or self.role(move) != "move" or self.sources(move) or self.guard(move) != PT:
             return None
         encoding, value = self.low[move] >> 9 & 7, self.low[move] >> 32
+        # The zero register, an immediate, or an address in constant memory.
         return {1: 0, 2: value, 4: value, 3: ("parameter", value), 5: ("parameter", value)}.get(encoding)
 
     def memory(self, at: int) -> str:

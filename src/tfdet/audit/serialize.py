@@ -68,6 +68,7 @@ def load_registrations(project: Project, environment: str, wheel: Wheel) -> Regi
 
 
 def _to_stored_library(library: LibraryAudit) -> StoredLibrary:
+    """Return each kernel that may depend on the order, and of the others the names without template arguments."""
     by_name: dict[str, list[Kernel]] = defaultdict(list)
     for kernel in library.kernels:
         by_name[kernel.name].append(kernel)

@@ -25,8 +25,8 @@ class ExitCode(IntEnum):
     TERMINATED = 143
 
 
-# The table of docs/reference/exit-codes.md, for all commands.  The runtime cannot import this module and has constants
-# of its own; a test compares them with these.
+# The table of docs/reference/exit-codes.md, for all commands.  The packages of runtime/ cannot import this module and
+# have constants of their own; a test compares them with these.
 EXIT_CODES: Final = {
     ExitCode.OK: "Everything is as claimed; two runs agree; nothing that is asked for differs.",
     ExitCode.CONTRADICTED: "A difference: the evidence contradicts a claim, the tables are not up to date, two runs or"

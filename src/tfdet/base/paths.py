@@ -24,6 +24,7 @@ class Project:
 
     @property
     def matrix(self) -> Path:
+        """Return the folder of the project's data: environments, sources, solutions, claims and evidence."""
         return self.root / "matrix"
 
     @property
@@ -64,7 +65,7 @@ class Project:
 
     @property
     def advice_file(self) -> Path:
-        """Return the generated file of sources and solutions for the debug tool."""
+        """Return the generated file of sources and solutions for tfdeterminism.trace."""
         return self.runtime / "tfdeterminism" / "trace" / "advice.json"
 
     @property

@@ -38,6 +38,7 @@ def _copy_packages(folder: Path, content: dict[str, bytes]) -> None:
 
 
 def _files() -> Iterator[tuple[str, Path]]:
+    """Yield (path below the runtime folder, file) of the packages and of `unbundle`, which `tfdet bundle` reads."""
     folders = [Path(__file__).parents[1] / "data" / "runtime" / "unbundle", *map(package_folder, PACKAGES)]
     for folder in folders:
         for path in folder.rglob("*"):

@@ -1,6 +1,8 @@
 """The implementation of `tfdet bundle`: packs an environment's packages, the runtime, the suite and its plan.
 
-The result is a folder of files (parts) of limited size, for a host without a network.
+The runtime is the packages of runtime/, which run the suite: the tests of tests/suite.  The plan lists what the suite
+runs, and the results that documents claim.  The command writes a folder of files (parts) of limited size, for a host
+without a network.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ import typer
 
 from tfdet.base import console
 from tfdet.cli.app import load_project
-from tfdet.cli.options import Build, environments
+from tfdet.cli.options import BuildDevice, environments
 
 
 def bundle(
@@ -20,7 +20,7 @@ def bundle(
         ),
     ],
     out: Annotated[Path, typer.Option(help="folder to write the parts to")],
-    device: Annotated[Build, typer.Option(help="build to pack; the gpu build runs on a CPU too")] = "gpu",
+    device: Annotated[BuildDevice, typer.Option(help="build to pack; the gpu build runs on a CPU too")] = "gpu",
     compute_capability: Annotated[
         str | None, typer.Option(metavar="X.Y", help="keep only GPU code for it, such as 9.0 for an H100; default: all")
     ] = None,

@@ -11,7 +11,7 @@ from tfdet.base import console
 from tfdet.base.errors import ExitCode, UsageError
 from tfdet.base.paths import find_project
 from tfdet.cli.app import print_json
-from tfdet.cli.options import Build, Json, Junit, solutions
+from tfdet.cli.options import BuildDevice, Json, Junit, solutions
 
 
 def check(
@@ -24,7 +24,7 @@ def check(
     python: Annotated[
         str | None, typer.Option(metavar="PATH", help="Python whose packages are checked; default: the active one")
     ] = None,
-    device: Annotated[Build, typer.Option(help="device that the program runs on")] = "gpu",
+    device: Annotated[BuildDevice, typer.Option(help="device that the program runs on")] = "gpu",
     assume_solution: Annotated[
         list[str] | None,
         typer.Option(
@@ -55,6 +55,7 @@ def check(
     for key in assume_solution or []:
         status.matrix.solution(key)
     calls = parse_programs(program) if program else None
+    # The installed frameworks, each with an environment of its version, or else of its minor version.
     builds = program_check.match_builds(status.matrix, installed_versions(interpreter))
     if not builds:
         raise UsageError(

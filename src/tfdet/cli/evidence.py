@@ -1,4 +1,7 @@
-"""The commands `tfdet evidence add` and `sign`."""
+"""The commands `tfdet evidence add` and `sign`.
+
+An attestation is a signed statement about a batch of records; an envelope is the line of JSON that carries it.
+"""
 
 from __future__ import annotations
 
@@ -46,6 +49,7 @@ def add(
 
     project, matrix = load_project()
     rules = ConsistencyRules.from_matrix(matrix, current_cases(project))
+    # A spool holds the records of a file; a call of it returns the line of the record with a checksum.
     by_file = {path: RecordSpool(read_record_lines(path, rules.faults_of_new)) for path in files}
     attestations = [] if unsigned else _read_attestations(project, matrix, by_file)
     _warn_uncounted(matrix, chain.from_iterable(by_file.values()), attestations)
@@ -98,7 +102,7 @@ def _warn_uncounted(matrix: Matrix, records: Iterable[RecordLine], attestations:
 
 
 def _warn_other_locks(attestations: Iterable[Attestation]) -> None:
-    """Warn of attestations with another lock file than the current one: it may have been an earlier version."""
+    """Warn of attestations that name another lock file of the environment than the current one."""
     from tfdet.store.signatures import OTHER_LOCK_TEXT
 
     for attestation in attestations:

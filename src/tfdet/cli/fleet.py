@@ -157,7 +157,7 @@ def run(
                 "--resume cannot be combined with environments", "Leave them out; --folder names the fleet."
             )
         fleet = _open_fleet(folder)
-        fleet.cancel(False)
+        fleet.cancel(False)  # removes the mark that `tfdet fleet cancel` leaves
     else:
         _reject_empty_values({"gpu": [gpu], "solution": solution or []})
         require_virtual_gpu(device, prove, code=code, multiprocessors=multiprocessors, placement=placement)
@@ -214,7 +214,7 @@ def cancel(folder: FleetPath = None) -> None:
     from tfdet.fleet.collect import ingest_into_store
 
     fleet = _open_fleet(folder)
-    fleet.cancel(True)
+    fleet.cancel(True)  # marks it, so that no more tasks are submitted
     try:
         connect(fleet.fleet.cluster, fleet).cancel()
     finally:
@@ -258,7 +258,7 @@ def _build_environments(options: FleetOptions, environments: Iterable[str]) -> N
             "Build its images yourself: see docs/how-to/run-on-a-cluster.md.",
         )
     kind = matrix.devices.find_by_cli_name(options.device)
-    for key in environments:
+    for key in environments:  # claim_device: the build, "cpu" or "gpu"; the virtual GPU runs the latter
         VenvEngine(project).interpreter(
             key, matrix.environment(key), kind.claim_device, without_vendor_libraries=kind.virtual
         )

@@ -1,4 +1,7 @@
-"""The command `tfdet locate`."""
+"""The command `tfdet locate`.
+
+To pin a cause is to give the program the same value of it in every run: it is proven if the runs then agree.
+"""
 
 from __future__ import annotations
 
@@ -83,6 +86,7 @@ def locate(
     else:
         for part in terminal_views.cause_report(result):
             console.out().print(part)
+    # "holds": the runs with a change of the program agree.  "repeats": the runs with the advice of --fix agree.
     all_fixes_hold = bool(result.causes) and all(cause.fix and cause.fix.result == "holds" for cause in result.causes)
     is_fixed = all_fixes_hold or (result.fix is not None and result.fix.result == "repeats")
     raise typer.Exit(ExitCode.FIXED if is_fixed else ExitCode.OK if result.result == "same" else ExitCode.CONTRADICTED)

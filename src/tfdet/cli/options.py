@@ -1,4 +1,8 @@
-"""Arguments and options that several commands have, with their completion in a shell."""
+"""Arguments and options that several commands have, with their completion in a shell.
+
+An environment is one pinned software stack. A source is a known source of nondeterminism, such as an op; a solution is
+what makes it deterministic.
+"""
 
 from __future__ import annotations
 
@@ -114,7 +118,7 @@ Placement = Annotated[
     ),
 ]  # fmt: skip
 Device = Literal["gpu", "cpu", "vgpu"]
-Build = Literal["gpu", "cpu"]
+BuildDevice = Literal["gpu", "cpu"]  # the build of a framework; the virtual GPU runs the gpu build
 
 
 def require_virtual_gpu(device: str, prove: bool, **choices: object) -> None:

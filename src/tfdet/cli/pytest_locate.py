@@ -1,6 +1,7 @@
 """Location of the first op that differs in a case on the virtual GPU, for the failure report of `pytest --tfdet`.
 
-It compares a trace under the reference schedule with a trace under a schedule that gave other bytes.
+It compares a trace under the reference schedule with a trace under a schedule that gave other bytes.  A schedule is the
+order in which the virtual GPU, an emulator, executes threads; a trace has digests of the outputs of every op.
 """
 
 from __future__ import annotations
@@ -32,6 +33,8 @@ class CaseRun:
     """The settings for one run of a case of a test module.
 
     name: the module's name, as pytest imported it.  path: the module's file.  seconds: time limit of one process.
+    plan: what the probe reads: the solutions, and the sources of nondeterminism whose cases it runs under each.
+    solution: key of what shall make the case deterministic; "none" is no solution.
     """
 
     name: str

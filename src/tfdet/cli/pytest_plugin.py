@@ -2,6 +2,9 @@
 
 The probe runs each module's @case functions in a separate process, as it runs the suite in an environment; an item
 fails by the verdict of its records (docs/how-to/test-your-own-op.md).
+
+A source is what may be nondeterministic, as @case names it; a solution is what makes it deterministic. The control is
+the same case under the solution `none`, which changes nothing. A cell is a source under one solution on one device.
 """
 
 from __future__ import annotations
@@ -27,7 +30,7 @@ if TYPE_CHECKING:
     from tfdet.store.records import Record
     from tfdet.verdicts.infer import InferredCell
 
-ENVIRONMENT = "here"
+ENVIRONMENT = "here"  # in records: the Python that runs pytest, not a pinned environment of the matrix
 _RECORDS = pytest.StashKey[dict[Path, "list[Record]"]]()  # {module: its records}
 _SHARED_FOLDER = pytest.StashKey[Path]()  # the folder of a session's records, which all its processes use
 _WRAPPED_FAULT = "write @case above all other decorators; pytest's marks alone may stand above it"

@@ -37,7 +37,7 @@ class ModuleRun:
     """The settings for the probe's run of one module.
 
     records: the relative path of its records.  out_folder: the user's folder for records, if any.  arguments: of the
-    probe.
+    probe.  plan: its input: the sources of nondeterminism and the solutions under which their cases run.
     """
 
     records: Path

@@ -1,4 +1,8 @@
-"""The command `tfdet run`: runs the shared suite in environments."""
+"""The command `tfdet run`: runs the shared suite in environments.
+
+An environment is one pinned software stack. A source is a known source of nondeterminism; a solution is what makes it
+deterministic; the control is the same case without a solution. A cell is one environment, device, source and solution.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""The commands `tfdet status`, `show` and `recipe`: print verdicts, records and advice from the evidence."""
+"""The commands `tfdet status`, `show` and `recipe`: print verdicts, records and advice from the evidence.
+
+A source is a known source of nondeterminism; a solution is what makes it deterministic. A cell is one environment,
+device, source and solution. A claim is what a cited document says of a source. An audit reads shipped binaries.
+"""
 
 from __future__ import annotations
 

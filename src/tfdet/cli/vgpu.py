@@ -1,4 +1,8 @@
-"""The command `tfdet vgpu`: runs any program on the virtual GPU."""
+"""The command `tfdet vgpu`: runs any program on the virtual GPU.
+
+The virtual GPU is an emulator, which executes the code of CUDA kernels on the CPU. A schedule is the order in which it
+executes threads; under `adversary`, another warp goes first at each visible memory operation.
+"""
 
 from __future__ import annotations
 

@@ -23,8 +23,8 @@ from tfdet_common.variables import CALLER_VARIABLES
 class Selection:
     """The part of the suite to run, the device, and the number of runs.
 
-    sources, solutions, cases: empty means all; cases are patterns of names.  timeout (seconds), memory (MiB): limits
-    for one process of one case.
+    sources (of nondeterminism), solutions (what makes them deterministic), cases: empty means all; cases are patterns
+    of names.  timeout (seconds), memory (MiB): limits for one process of one case.
     resume_from_any_machine: do not repeat runs that another machine finished in the same journal.
     proves: the virtual GPU proves for each case that no order of execution gives other bytes.
     code: the code that the virtual GPU runs if a fatbin has PTX and machine code, one of virtual_gpu.CODES; None: its

@@ -1,4 +1,7 @@
-"""The docker engine, which runs the suite in the image tfdet:ENV, with as few privileges as Docker allows."""
+"""The docker engine, which runs the suite in the image tfdet:ENV, with as few privileges as Docker allows.
+
+The probe in the image runs the cases of the sources of nondeterminism in a plan, and appends records to a journal.
+"""
 
 from __future__ import annotations
 

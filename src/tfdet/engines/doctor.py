@@ -187,7 +187,7 @@ def _if_known(text: str, value: str) -> str:
 
 
 def fill_architectures(project: Project, key: str, environment: Environment) -> Environment:
-    """Return the environment with the GPU architectures of its audit, if no document states them."""
+    """Return the environment with the GPU architectures that its audit found in binaries, if no document has them."""
     path = audits.path_of(project, key)
     if environment.cuda_arch != UNKNOWN or not is_there(path):
         return environment

@@ -28,8 +28,8 @@ from tfdet.matrix.load import Matrix
 from tfdet.matrix.models import UNKNOWN, Environment, PipRequirements
 from tfdet.matrix.plan import make_plan
 
-LABEL = "tfdet.environment"
-SUITE_LABEL = "tfdet.suite"
+LABEL = "tfdet.environment"  # label of an image: the key of its environment
+SUITE_LABEL = "tfdet.suite"  # label of an image: the suite_hash of what it contains
 _NVML_LOCK = f"docker/locks/{NVML_LOCK}"
 _PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "FTP_PROXY", "NO_PROXY")
 
@@ -109,6 +109,7 @@ class _Recipe:
 
 
 def _make_recipe(project: Project, key: str, environment: Environment, base_image: str | None) -> _Recipe:
+    # Otherwise the base image contains the framework, and only pytest is installed.
     by_pip = environment.pip is not None and base_image is not None
     lock = project.lock(key, "gpu") if by_pip else project.docker / "locks" / "pytest.txt"
     if not lock.is_file():
@@ -116,7 +117,7 @@ def _make_recipe(project: Project, key: str, environment: Environment, base_imag
     check_lock(lock, framework=framework_of(project, environment) if by_pip else None)
     relative = lock.relative_to(project.root).as_posix()
     arguments = {"BASE_IMAGE": base_image or published_image(environment), "ENVIRONMENT": key, "LOCK": relative}
-    if environment.line == "stock":
+    if environment.line == "stock":  # a build of the framework's own project; the other line, "ngc", is NVIDIA's
         arguments["INSTALL"] = "pip" if by_pip else "image"
         if environment.pip and by_pip:
             arguments["PYTHON"] = environment.pip.python
@@ -268,6 +269,7 @@ _IMAGE_UNAVAILABLE = re.compile(
 def _explain(error: str, log: _Log, key: str, recipe: _Recipe) -> TfdetError:
     """Return the error of a failed build."""
     text = "\n".join([*log.tail, error])
+    # docker/install begins its own errors so.
     tfdet_message = next((line[len("tfdet: ") :] for line in log.tail if line.startswith("tfdet: ")), None)
     if tfdet_message:
         return RunFailedError(

@@ -37,7 +37,7 @@ from tfdet.matrix.load import Matrix
 from tfdet_common.parent_death import set_parent_death_signal
 
 Text = Annotated[str, AfterValidator(sanitize_text)]  # traces are untrusted: no control characters for a terminal
-Result = Literal["same", "diverged", "structure"]
+Result = Literal["same", "diverged", "structure"]  # diverged: a value differs; structure: other ops are executed
 _STOPPED = "Nothing is kept of a search; running again begins anew."
 _COMPLETED = (ExitCode.OK, ExitCode.CONTRADICTED, ExitCode.FIXED)  # exit codes of a complete search
 # Schedules of the virtual GPU, one for each run.
@@ -69,7 +69,7 @@ class Tensor(_Model):
     file: Text | None
     line: int
     step: int
-    role: Literal["culprit", "path", "loss"]
+    role: Literal["culprit", "path", "loss"]  # path: between the culprit, which differs first, and the loss
     dtype: Text
     shape: list[int]
     elements: int
@@ -147,10 +147,11 @@ class ManualFix(_Model):
 class Fix(_Model):
     """The result of runs in which the tool applied its advice without a change of the program."""
 
+    # by hand: no fix could be applied to the unchanged program.  not shown: the runs without fixes ended alike, too.
     result: Literal["repeats", "differs", "fails", "by hand", "not shown"]
     applied: list[Applied]
     manual_changes: list[ManualFix] = []
-    ratio: float | None
+    ratio: float | None  # duration with the fixes divided by that without them
     error: Text | None
     with_: Outcomes = Field(alias="with")
     without: Outcomes
@@ -184,7 +185,7 @@ class FrontRecord(_Model):
 
     op: Text
     name: Text
-    state: Literal["same", "differs", "missing", "written", "culprit"]
+    state: Literal["same", "differs", "missing", "written", "culprit"]  # written: an equal write to a variable
     file: Text | None
     line: int
     function: Text
@@ -204,6 +205,7 @@ class TraceHeader(_Model):
     xla: Text | None = None
 
 
+# A pin gives a program the same value in every run, for one kind of nondeterminism, everywhere or at some lines.
 class CausePlace(_Model):
     """A line at which a pin alone makes the runs agree.  path: the file that is read there, if any."""
 
@@ -219,9 +221,9 @@ class CauseProof(_Model):
 
     pinned: list[Text]
     runs: int
-    equal: int
+    equal: int  # how many of the runs ended alike: fewer than all if the cause is partly proven
     pinned_calls: int
-    runs_at_places: int
+    runs_at_places: int  # with the pin at the places of the cause alone
     equal_at_places: int
 
 
@@ -255,6 +257,9 @@ class LatentKind(_Model):
 class Interventions(_Model):
     """The runs without pins, and the pins that were tried.  why: reason if no pin was tried."""
 
+    # compared: the result that is compared: weights, files or printed text; also_differ: other results that differ.
+    # needed: number of runs that must agree.  varied: kinds varied in runs that agree; latent: those with an effect.
+    # noted: calls without a pin, or not varied.  unseen_share: of runs that another cause may change unseen.
     verdict: Literal["same", "proven", "partly proven", "not proved", "not tried"]
     compared: Text | None
     runs: int
@@ -312,7 +317,11 @@ class LocateResult(_Model):
 
 @dataclass(frozen=True)
 class LocateRequest:
-    """The program to search, and its Python: of `environment`, else `python`, else the one on PATH."""
+    """The program to search, and its Python: of `environment`, else `python`, else the one on PATH.
+
+    runs: maximum per level of detail.  steps: training steps of a run.  trace_only: do not prove the cause by pins.
+    agree_runs: minimum of runs with a pin that must agree.
+    """
 
     program: tuple[str, ...]
     environment: str | None = None

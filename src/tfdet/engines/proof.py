@@ -1,4 +1,8 @@
-"""Proofs by the virtual GPU: runs a program with VGPU_CHECK=order and reads the report about its kernels."""
+"""Proofs by the virtual GPU: runs a program with VGPU_CHECK=order and reads the report about its kernels.
+
+The virtual GPU is an emulator. Under the check `order`, it tries to prove for each kernel launch that every order of
+execution leaves the same bytes in memory.
+"""
 
 from __future__ import annotations
 

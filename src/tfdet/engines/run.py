@@ -1,4 +1,8 @@
-"""Runs of the suite in an environment, from the choice of the engine to the records in the evidence store."""
+"""Runs of the suite in an environment, from the choice of the engine to the records in the evidence store.
+
+A cell is a source of nondeterminism under one solution, which shall make it deterministic, on one device. An
+attestation is a signed statement about a batch of records; its envelope carries the signatures.
+"""
 
 from __future__ import annotations
 

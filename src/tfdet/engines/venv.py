@@ -32,6 +32,7 @@ from tfdet_common.parent_death import set_parent_death_signal
 from tfdet_common.variables import FRAMEWORKS
 
 # The user's variables that the probe inherits; those that solutions set must not come from the user.
+# FRAMEWORKS: folders with more adapters of frameworks.
 _INHERITED = ("PATH", "HOME", "LANG", "TMPDIR", "LD_LIBRARY_PATH", "CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES",
               FRAMEWORKS)  # fmt: skip
 
@@ -48,6 +49,7 @@ class VenvEngine:
         kind = request.kind
         if kind.needs_driver:
             require_gpu(request.environment)
+        # claim_device: "cpu" or "gpu"; the virtual GPU runs the GPU build.
         python = self.interpreter(
             request.key, request.environment, kind.claim_device, without_vendor_libraries=kind.virtual
         )

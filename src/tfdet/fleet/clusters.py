@@ -1,4 +1,7 @@
-"""Clusters that run a fleet's tasks: Slurm, or processes of this host; both use submitit."""
+"""Clusters that run a fleet's tasks: Slurm, or processes of this host; both use submitit.
+
+A fleet is a run of the suite on many machines. A task is a part of it: sources of nondeterminism in one environment.
+"""
 
 from __future__ import annotations
 
@@ -115,7 +118,7 @@ class Slurm:
             )
 
     def free_slots(self, jobs: JobsInFlight) -> int:
-        return 1_000_000
+        return 1_000_000  # no limit: tasks wait in the queue
 
     def submit(self, submission: Submission, request: ResourceRequest) -> list[str]:
         fleet = self._folder.fleet

@@ -1,4 +1,8 @@
-"""Collection of the records of a fleet's tasks, each exactly once, for the evidence store or a file."""
+"""Collection of the records of a fleet's tasks, each exactly once, for the evidence store or a file.
+
+A fleet is a run of the suite on many machines. A task is a part of it: sources of nondeterminism in one environment.
+The names of its attempts begin with its number and a dash.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,7 @@
 """The folder of a fleet, which its machines share. Each file has one writer, which writes it atomically or by lines.
 
+A fleet is a run of the suite on many machines. A task is a part of it: sources of nondeterminism in one environment.
+
 fleet.json                 the plan
 rounds/0003.json           one submission: its tasks and its job name; .ids: the cluster's job IDs
 begun/7-ATTEMPT.json       the start of an attempt at task 7: machine and time

@@ -1,4 +1,7 @@
-"""Kubernetes manifests of a fleet: for each environment an Indexed Job, which Kueue can queue, and a ConfigMap."""
+"""Kubernetes manifests of a fleet: for each environment an Indexed Job, which Kueue can queue, and a ConfigMap.
+
+A fleet is a run of the suite on many machines. A task is a part of it: sources of nondeterminism in one environment.
+"""
 
 from __future__ import annotations
 

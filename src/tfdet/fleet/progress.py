@@ -1,4 +1,7 @@
-"""Progress of a fleet, computed from its folder and its cluster's queue."""
+"""Progress of a fleet, computed from its folder and its cluster's queue.
+
+A fleet is a run of the suite on many machines. A task is a part of it: sources of nondeterminism in one environment.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,7 @@ from tfdet.fleet.tasks import Task
 
 MAX_FAILURES = 3  # failed attempts after which a task is given up
 MAX_KILLS = 20  # killed attempts after which a task is given up, if none of them added a record
-_DONE = (ExitCode.OK, ExitCode.CONTRADICTED)
+_DONE = (ExitCode.OK, ExitCode.CONTRADICTED)  # a contradicted claim is a result, not a failure
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,7 @@
-"""One attempt at one task: the code that runs on a machine of the cluster."""
+"""One attempt at one task: the code that runs on a machine of the cluster.
+
+A fleet is a run of the suite on many machines. A task is a part of it: sources of nondeterminism in one environment.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +29,7 @@ GPUS, SUBMITTER_GPUS, ALL = "CUDA_VISIBLE_DEVICES", "TFDET_SUBMITTER_GPUS", "all
 def run(path: str, index: int) -> int:
     """Run a task and record the attempt's exit code, which is returned, too. Finished records are always kept.
 
-    path: of the fleet's folder.  index: of the task in the plan.
+    path: of the fleet's folder.  index: of the task in the fleet's plan.
     """
     folder, started, start_time = FleetFolder(Path(path)), time.time(), time.monotonic()
     _inherit_visible_devices()
@@ -63,6 +66,7 @@ def _run_suite(folder: FleetFolder, attempt: str, earlier: list[str], task: Task
     write_atomic(journal, "".join(f"{line}\n" for line in folder.lines(earlier) if _is_record(line)))
     engine = engine_for(project, environment, options.engine)
     with tempfile.TemporaryDirectory(prefix="tfdet-") as temporary:
+        # The probe's plan: the sources of the environment, of which the selection runs a part.
         plan = write_plan(matrix, task.environment, Path(temporary, "plan.json"))
         request = Request(
             key=task.environment, environment=environment, plan=plan, journal=journal,

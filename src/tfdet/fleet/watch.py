@@ -2,6 +2,8 @@
 
 The whole state is in the fleet's folder and the cluster's queue: if the watching process is killed, another one can
 continue.
+
+A fleet is a run of the suite on many machines. A task is a part of it: sources of nondeterminism in one environment.
 """
 
 from __future__ import annotations
@@ -43,7 +45,7 @@ def watch(
 def _watch(folder: FleetFolder, cluster: Cluster, report: Callable[[Progress], None], poll_seconds: float) -> Progress:
     has_submitted = bool(folder.submissions())
     while True:
-        cluster.cancel_orphans()
+        cluster.cancel_orphans()  # jobs without a recorded submission
         jobs = cluster.jobs_in_flight()
         progress = compute_progress(folder, jobs)
         report(progress)

@@ -1,7 +1,8 @@
 """Determinism alerts: the calls by which a framework's own code raises for, or warns of, nondeterministic ops.
 
 matrix/alerts/<environment>.json has the alerts of a build, which scripts/extract-determinism-alerts reads from its
-libraries.  matrix/ops/<framework>/alerts.toml, which people write, maps their names to ops.
+libraries.  matrix/ops/<framework>/alerts.toml, which people write, maps their names to ops: those for which the
+framework ships sample inputs.
 
 Docstrings and descriptions of the models are part of matrix/schema.
 """

@@ -1,5 +1,7 @@
 """Patterns of calls in programs, by documented names and by arguments, for sources and solutions of the matrix.
 
+A source is a known source of nondeterminism; a solution is what makes it deterministic.
+
 Docstrings and descriptions of the models are part of matrix/schema.
 """
 

@@ -1,4 +1,8 @@
-"""Checks across files of matrix/: names that no file defines, claims that contradict each other."""
+"""Checks across files of matrix/: names that no file defines, claims that contradict each other.
+
+A source is a known source of nondeterminism; a solution is what makes it deterministic. A claim is what a cited
+document says of a source in some versions. A cell is one environment, device, source and solution.
+"""
 
 from __future__ import annotations
 

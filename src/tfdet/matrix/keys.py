@@ -1,5 +1,8 @@
 """Trusted signers: the files of matrix/keys, one for each public key or sigstore identity.
 
+Records are results of runs. They are signed in batches; an envelope carries the signed statement about a batch and the
+signatures. A line of builds is `stock`, those of the framework's own project, or `ngc`, those of NVIDIA.
+
 Docstrings and descriptions of the models are part of matrix/schema.
 """
 

@@ -1,4 +1,8 @@
-"""Loading of matrix/ as a whole: returns a valid Matrix, or reports all faults of all files."""
+"""Loading of matrix/ as a whole: returns a valid Matrix, or reports all faults of all files.
+
+An environment is one pinned software stack. A source is a known source of nondeterminism; a solution is what makes it
+deterministic; the control is the solution `none`, which changes nothing.
+"""
 
 from __future__ import annotations
 

@@ -166,7 +166,8 @@ class Claim(EnvironmentSelector):
     package: Text | None = Field(default=None, description="package of the source; copied from the source's file")
     device: Device = "gpu"
     solutions: list[Text] = Field(min_length=1, description="solutions to which the claim applies, each on its own")
-    outcome: Literal["deterministic", "nondeterministic", "raises", "no-solution"]  # the last: NS1, as documents say
+    # no-solution: documents say that there is no solution.
+    outcome: Literal["deterministic", "nondeterministic", "raises", "no-solution"]
     except_cases: list[Text] = Field(default=[], description="cases to which the claim does not apply")
     partly: bool = Field(default=False, description="whether only some calls raise; the others may be deterministic")
     note: str = ""
@@ -270,6 +271,8 @@ class SourceAudit(StrictModel):
 
 
 # The table of the status pages in which a source stands; tfdet.publish.tables.GROUPS has the titles.
+# possible: files that call atomicAdd; later: named by later documents; candidate: found in binaries alone; not-gpu: has
+# nothing to do with a GPU; beyond: in other libraries; op: ops for which the framework ships sample inputs.
 SourceGroup = Literal[
     "gpu-confirmed", "gpu-historic", "gpu-possible", "gpu-later", "gpu-candidate", "not-gpu", "beyond", "op"
 ]
@@ -307,9 +310,9 @@ class Source(StrictModel):
         default=None,
         description="calls by which a program reaches the source; []: no call shows it; absent: api is the only name",
     )
-    direction: Text
+    direction: Text  # what is nondeterministic, such as "forward" or "backprop to bias"
     devices: list[Device] = Field(min_length=1)
-    condition: str = ""
+    condition: str = ""  # when it is nondeterministic, such as dtypes, shapes or versions
     raw_ops: list[Text] = Field(default=[])
     kernels: list[Text] = Field(default=[])
     notes: str = ""
@@ -378,6 +381,7 @@ class Solution(StrictModel):
     name: Text
     description: Text
     order: int
+    # The key is the legend of the tables.  The field has nothing to do with a random seed.
     seed: bool = Field(default=False, description="whether the key of the seed documents' tables lists it")
     applies_to_all_ops: bool = Field(default=False, description="whether it is tried on every source")
     is_project_patch: bool = Field(

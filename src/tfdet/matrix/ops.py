@@ -2,6 +2,7 @@
 
 matrix/ops/<framework>/<environment>.json is data that scripts/extract-op-lists reads from a build.  In the same folder
 people write names.toml, which maps entries of the lists to ops, and kernels.toml, which maps ops to kernels.
+confirmed.toml has readings: what people found in the framework's source code about ops, with the locations there.
 
 Each op becomes a source with the lists' claims; a source of the same key in matrix/sources replaces it.
 
@@ -226,6 +227,7 @@ def title(op: Op) -> str:
     return f"{op.name} ({op.variant})" if op.variant else op.name
 
 
+# The kinds of readings about ops that raise although no list documents it.
 _DEVICES_BY_KIND: dict[source_readings.ReadingKind, Device] = {"raises": CPU, "gpu-raises": GPU}
 
 

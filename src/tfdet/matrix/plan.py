@@ -1,4 +1,4 @@
-"""The plan of an environment: its cells (source x solution x device), with reasons for those that are not run."""
+"""The plan of an environment: its cells (source of nondeterminism x solution x device), and why some are not run."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ from tfdet_probe.core.plan import SCHEMA
 class PlannedCell:
     """One source under one solution on one kind of device.
 
-    device: a value of --device.  expect: the outcome that documents claim.  reason: why the cell is not run.
+    device: a value of --device.  claim_device: the device in claims, `cpu` or `gpu`.
+    expect: the outcome that documents claim.  reason: why the cell is not run.
     known_failure: why a crash is expected.  except_cases: cases to which the expected outcome does not apply.
     """
 
@@ -57,7 +58,7 @@ def plan_cells(matrix: Matrix, key: str) -> list[PlannedCell]:
 def _solutions_to_try(matrix: Matrix, source: Source) -> list[str]:
     named = {solution for claim in source.claims for solution in claim.solutions} | set(source.try_solutions)
     keys = [key for key, solution in matrix.solutions.items() if solution.applies_to_all_ops or key in named]
-    return sorted(keys, key=lambda key: matrix.solutions[key].order)  # the control first
+    return sorted(keys, key=lambda key: matrix.solutions[key].order)  # the control, NONE, first
 
 
 def claims_of(source: Source, environment: Environment, device: Device | None, solution: str) -> list[Claim]:

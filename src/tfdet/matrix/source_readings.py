@@ -19,8 +19,10 @@ from tfdet.base.folders import is_there
 from tfdet.matrix.field_types import StrictModel, Text
 from tfdet.matrix.files import load_toml
 
-# The kinds of disagreement of publish/op_comparison.py.  alert: a call of alertNotDeterministic, which raises under the
-# deterministic switch; unlisted, against, missing: compared with the documentation.  under: under that switch.
+# The kinds of disagreement of publish/op_comparison.py.  tolerance, gradient: the gradient tests against the
+# documentation; documentation: two of its entries; compiled: torch.compile against eager mode; fails-under: runs with
+# the deterministic switch against runs without.  alert: a call of alertNotDeterministic, which raises under that
+# switch; unlisted, against, missing: compared with the documentation.  under: under that switch.
 ReadingKind = Literal[
     "tolerance", "gradient", "documentation",
     "differs", "differs-under", "raises", "no-error", "alert-unlisted", "alert-against", "alert-missing",

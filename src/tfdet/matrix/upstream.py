@@ -20,7 +20,7 @@ class UpstreamFinding(StrictModel):
 
     key: Text = Field(pattern="^[a-z0-9-]+$")
     title: Text
-    ops: list[Text]
+    ops: list[Text]  # keys; empty: the finding is of builds in which no op has the tag nondeterministic_bitwise
     kinds: list[ReadingKind]
     description: Text = Field(description="the problem")
     request: Text = Field(description="the requested change")

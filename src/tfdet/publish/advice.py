@@ -69,7 +69,7 @@ def _measured(status: Status) -> dict[str, dict[str, dict[str, list[str]]]]:
             cell.backing == "measured"
             and cell.inferred.verdict is Verdict.DETERMINISTIC
             and device
-            and environment.line == "stock"
+            and environment.line == "stock"  # built by the framework's project, not by NVIDIA
             and version
         ):
             versions = measured[cell.key.source][device][cell.key.solution]

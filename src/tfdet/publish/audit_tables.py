@@ -24,7 +24,7 @@ _STATUS_TEXTS: dict[_FileStatus, str] = {
     "order-dependent": "confirmed",
     "shipped": "shipped, reach not established",
     "out of reach": "shipped, not reached",
-    "partial": "partial",
+    "partial": "partial",  # the order-dependent kernels are those of other ops with the same code
     "unresolved": "unresolved",
     "orderless": "false alarm",
     "no atomics": "no atomics",
@@ -49,7 +49,11 @@ class UpstreamFile:
 
 @dataclass(frozen=True)
 class AuditedBuild:
-    """One audited environment, with the texts and numbers of its table row."""
+    """One audited environment, with the texts and numbers of its table row.
+
+    sass, ptx: architectures of its machine code and PTX.  native: compute capabilities that run its machine code.
+    gpus: how each of _SHOWN_GPUS runs it.  kernels: the number for the architecture that has most.
+    """
 
     key: str
     sass: str
@@ -152,7 +156,7 @@ class AuditTables:
                 self.where(keys) if status == "order-dependent" else f"{_STATUS_TEXTS[status]}: {self.where(keys)}"
                 for status, keys in builds_by_status.items()
             )
-            kernels = _range([finding.names for finding in order_dependent.values()])
+            kernels = _range([finding.kernel_count for finding in order_dependent.values()])
             rows.append((sources[source].title, where or "none", kernels, sources[source].condition))
         return rows
 
@@ -229,13 +233,17 @@ def _range(counts: list[int]) -> str:
 
 
 def kernel_count_text(finding: AuditFinding | None) -> str:
-    """Return the number of order-dependent kernels, or a mark for another finding; empty if there is none."""
+    """Return the number of order-dependent kernels, or a mark for another finding; empty if there is none.
+
+    After the number, ° says that it is unknown whether the op reaches them, × that it does not; (N): see `partial`.
+    """
     if finding is None:
         return ""
     if finding.kind == "order-dependent":
-        return f"{finding.names}{'' if finding.shows_order_dependence else '°' if finding.has_unknown_reach else '×'}"
+        mark = "" if finding.shows_order_dependence else "°" if finding.has_unknown_reach else "×"
+        return f"{finding.kernel_count}{mark}"
     return {
-        "partial": f"({finding.names})",
+        "partial": f"({finding.kernel_count})",
         "unresolved": "?",
         "orderless": "0",
         "no atomics": "0",

@@ -48,6 +48,7 @@ def _architectures(audit: Audit) -> FactTable:
             if kernel.arch == arch:
                 arch_counts[kernel.order_dependent] += 1
         total = sum(library.kernel_counts.get(arch, 0) for library in audit.libraries)
+        # The scanner counts the kernels of older architectures, but does not read their machine code.
         is_read = not (arch.startswith("sm_") and int(arch.removeprefix("sm_")) < FIRST_ARCH)
         table.add(arch, str(total), *(str(arch_counts[verdict]) if is_read else "see PTX" for verdict in arch_counts))
     return table
@@ -71,6 +72,7 @@ def _sources(audited: AuditIndex, sources: Mapping[str, Source]) -> FactTable:
 
 
 def _families(families: Mapping[str, int]) -> FactTable:
+    """Return a table of {kernel's name without template arguments: number of kernels}."""
     table = FactTable("kernel", "variants")
     for name, count in families.items():
         table.add(name if len(name) <= _MAX_NAME_LENGTH else f"{name[:_MAX_NAME_LENGTH]} ...", str(count))

@@ -1,4 +1,4 @@
-"""Tables of batch invariance: whether the bytes of a row depend on its batch, by op, shape and dtype."""
+"""Tables of batch invariance: whether an op's bytes for one row of a batch depend on the batch, by shape and dtype."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from tfdet.store import batch_invariance
 from tfdet.store.batch_invariance import BatchInvarianceRecord
 
 _DTYPES = ("float32", "float64", "bfloat16", "float16")
+# unsteady: a repeat of the same batch gave other bytes.  stale: another version of the measuring code made the record.
 _MARKS = {"invariant": "✓", "unsteady": "unsteady", "not run": "–", "stale": "stale"}
 _THREADS = {"default": "", "one": "one thread: "}
 
@@ -86,7 +87,8 @@ def _cell(by_threads: Mapping[str, str]) -> str:
 def mark(record: BatchInvarianceRecord, method: str) -> str:
     """Return the mark of a record: ✓, a status, or the batch sizes in which rows differ (from 4; in 2, 3, 17).
 
-    The letters p and o say that the row's position or the other rows' values matter, too.  method: see `invariance`.
+    The letters p and o say that the row's position or the other rows' values matter, too.
+    method: the hash of the current measuring code.
     """
     invariance = record.invariance(method)
     if invariance != "depends":

@@ -1,4 +1,7 @@
-"""Reports of `tfdet check` for code hosts and CI systems: SARIF 2.1.0 and JUnit XML."""
+"""Reports of `tfdet check` for code hosts and CI systems: SARIF 2.1.0 and JUnit XML.
+
+`tfdet check` finds sources of nondeterminism in an installed framework, or in a program's calls to it.
+"""
 
 from __future__ import annotations
 
@@ -49,6 +52,7 @@ def _location(call: Call) -> dict[str, Any]:
 
 
 def finding_text(finding: ProgramFinding) -> str:
+    """Return the text of a finding, with the solutions that resolve it unless it is a note."""
     return finding.text + (
         f" (settled by {', '.join(finding.settled_by)})" if finding.settled_by and finding.level != "note" else ""
     )

@@ -1,4 +1,7 @@
-"""Exports of cells and records for spreadsheets and CI systems: CSV and JUnit XML."""
+"""Exports of cells and records for spreadsheets and CI systems: CSV and JUnit XML.
+
+A cell is one environment, device, source of nondeterminism and solution; a record is the result of one case.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""The result of `tfdet locate` as a self-contained HTML page."""
+"""The result of `tfdet locate` as a self-contained HTML page.
+
+The command compares traces of runs of a program: records, with digests of ops' outputs, and names the op that differs
+first, the culprit.
+"""
 
 from __future__ import annotations
 
@@ -45,7 +49,7 @@ def write_html(result: LocateResult, path: Path) -> None:
 
 @dataclass(frozen=True)
 class Bar:
-    """The bar of one step; lengths in SVG units."""
+    """The bar of one step, or of a group of steps; lengths in SVG units."""
 
     x: float
     width: float

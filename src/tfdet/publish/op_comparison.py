@@ -38,7 +38,7 @@ class MeasurementColumn(NamedTuple):
 
     @property
     def title(self) -> str:
-        """CPU, none; nvidia-h200, UDA."""
+        """A column's title: "CPU, none"; "nvidia-h200, UDA" (torch.use_deterministic_algorithms)."""
         return f"{'CPU' if self.device == CPU else self.device}, {self.solution}"
 
 
@@ -46,8 +46,9 @@ class MeasurementColumn(NamedTuple):
 class OpRow:
     """One op of a build: its documentation, its measurements, and what was read from the build's binaries.
 
-    documented: the documentation's entries of this op.  measured, verdicts: a mark and a verdict for each column, of
-    the op in eager mode.  cells: the cell of each column, with all variants.
+    source: the op's key among the sources of nondeterminism.  documented: the documentation's entries of this op.
+    measured, verdicts: a mark and a verdict for each column, of the op in eager mode.  cells: the cell of each column,
+    with all variants.
     binary: the number of order-dependent kernels that the audit found, or a mark.
     refusal_meanings: the alerts by which its code raises.  entries_with_alert: the documented entries that an alert of
     this build confirms; None if the alerts of the build were not extracted.

@@ -1,4 +1,4 @@
-"""The overview of `tfdet status`: sources that differ, have a solution or are unknown, by framework and device."""
+"""The overview of `tfdet status`: sources of nondeterminism by state (see SourceState), framework and device."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class SourceState(StrEnum):
 
 
 _STYLE = {SourceState.OPEN: "red", SourceState.SOLVED: "green", SourceState.PROVED: "green", SourceState.UNKNOWN: "dim"}
-_KIND_ORDER = {"gpu": 0, "vgpu": 1, "cpu": 2}
+_KIND_ORDER = {"gpu": 0, "vgpu": 1, "cpu": 2}  # vgpu: the virtual GPU, an emulator
 LEGEND = (
     "Each source in the newest environment that ran it. solved: a solution was seen\n"
     "to work. proved: the same in every order. unknown: not seen to differ, no more."

@@ -1,4 +1,8 @@
-"""The output of `tfdet prove`, and texts about proofs: a line for each kernel, and the reasons if it is not proved."""
+"""The output of `tfdet prove`, and texts about proofs: a line for each kernel, and the reasons if it is not proved.
+
+A proof shows that no order of execution of a kernel gives other bytes. The virtual GPU, an emulator, tries it while it
+runs the kernel.
+"""
 
 from __future__ import annotations
 
@@ -101,6 +105,7 @@ def proof_note(cell: InferredCell) -> str:
     return f"; {proof.proved} of {_cases_text(proof.cases)} proved, not: {', '.join(reasons)}"
 
 
+# Placement: the addresses of allocations, which a seed decides.
 _AXIS_TEXTS = {virtual_gpu.MULTIPROCESSORS: "multiprocessors", virtual_gpu.PLACEMENT: "as the seed of the placement"}
 
 

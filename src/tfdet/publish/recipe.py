@@ -28,7 +28,7 @@ def recipe_text(status: Status, key: str, installed: bool = False) -> str:
     installed: whether tfdet was installed as a package; then the recipe installs tfdeterminism as a package, too.
     """
     environment = status.matrix.environment(key)
-    if not status.matrix.frameworks[environment.framework].published:
+    if not status.matrix.frameworks[environment.framework].published:  # only TensorFlow is
         return "\n".join(_solution_lines(status, key))
     recipe = remaining_sources.recipe_of(environment)
     lines = [
@@ -106,7 +106,10 @@ def _remaining(status: Status, key: str) -> Iterator[tuple[str, str, bool]]:
 
 
 def remaining_text(status: Status, framework: str) -> str:
-    """Return the text of known.json in the framework's folder of tfdeterminism: the remaining sources by version."""
+    """Return the text of known.json in the framework's folder of tfdeterminism: the remaining sources by version.
+
+    Only of `stock` builds, those of the framework's project, without an additional package such as Horovod.
+    """
     environments = {
         environment.version: key
         for key, environment in status.matrix.for_framework(framework).environments.items()

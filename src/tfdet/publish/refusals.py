@@ -14,7 +14,10 @@ _DEVICE_TEXTS: dict[Device, str] = {"cpu": "CPU", "gpu": "CUDA"}
 
 
 def refusals_text(refusals: Sequence[Meaning]) -> str:
-    """Return the callers of alerts as a table shows them: `_histc_cuda` (CUDA)."""
+    """Return the callers of alerts as a table shows them: `_histc_cuda` (CUDA).
+
+    A caller is the name that the code passes to the function that raises.
+    """
     return "; ".join(
         f"{', '.join(f'`{name}`' for name in meaning.callers)} ({_scope(meaning)})" for meaning in refusals
     )

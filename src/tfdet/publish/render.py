@@ -48,6 +48,8 @@ class OutOfDateError(TfdetError):
 
 
 # {file: its generated blocks}; each must be there exactly once, so that a damaged marker is detected.
+# A block has the name of its template.  found: audit findings; apart: their conflicts with runs on the virtual GPU;
+# join: a framework's documentation of its ops, with measurements.
 _TARGETS = {
     "README.md": ("gpu", "provenance"),
     "docs/reference/solutions.md": ("recipes", "solutions", "autotune", "provenance"),
@@ -182,6 +184,7 @@ def _context(project: Project, status: Status) -> dict[str, object]:
         "solutions": status.matrix.solutions,
         "sources": status.matrix.sources,
         "cpu": tables.measured_table(status, CPU),
+        # The environments with an additional package, such as Horovod, have their own tables.
         "beside": {package: tables.measured_table(status, CPU, package) for package in _packages(status)},
         "devices": {device: table for device, table in device_tables.items() if table.environments},
         "audits": audit_tables.AuditTables(status),

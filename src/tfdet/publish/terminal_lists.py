@@ -101,7 +101,10 @@ def environments(environments_by_key: Mapping[str, Environment]) -> FactTable:
 
 
 def environment_names(environments_by_key: Mapping[str, Environment]) -> RenderableType:
-    """Return the names by framework and line on one screen; only the first and last names of a long group."""
+    """Return the names by framework and line on one screen; only the first and last names of a long group.
+
+    The line is who built the framework: `stock`, its project, or `ngc`, NVIDIA.
+    """
     groups: dict[tuple[str, str], list[str]] = {}
     for key, environment in environments_by_key.items():
         groups.setdefault((environment.framework, environment.line), []).append(key)

@@ -267,6 +267,7 @@ def show(
         parts += [Text("\nwhat replacing the op costs", style="bold"), _costs(costs)]
     parts.append(Text("\nnot run, and why", style="bold"))
     for cell in plan_cells(status.matrix, env):
+        # The virtual GPU, for which claims about GPUs hold too, would repeat the GPU's reasons.
         if cell.source == source and cell.reason and cell.device == cell.claim_device:
             parts.append(Text(f"  {cell.device} {cell.solution}: {cell.reason}"))
     parts.append(Text("\nrun it again", style="bold"))
@@ -366,6 +367,7 @@ def _costs(costs: Sequence[Cost]) -> FactTable:
 
 
 def _op_text(op: str, name: str) -> str:
+    """Return an op's type and its name; an eager op's name, which has an @, only repeats the type and line."""
     return op if "@" in name or name == op else f"{op} ({name})"
 
 

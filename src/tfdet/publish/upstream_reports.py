@@ -74,6 +74,7 @@ class UpstreamReport:
             if row.op.key in self.finding.ops and verdict is not Verdict.BLANK
             if column.documented_device == GPU and column.solution == comparison.solution
         ]
+        # alert-unlisted: the code raises, and the documentation does not say so.
         return "alert-unlisted" in self.finding.kinds and not ran_on_gpu
 
     @property
@@ -86,7 +87,10 @@ def reports(project: Project, framework: str, comparisons: Sequence[OpComparison
 
 
 def _report(project: Project, finding: UpstreamFinding, comparisons: Sequence[OpComparison]) -> UpstreamReport:
-    """Return the report on a finding; if no build shows it, `builds` is empty, and its text says so."""
+    """Return the report on a finding; if no build shows it, `builds` is empty, and its text says so.
+
+    A finding without ops is that no op of a build has the tag for nondeterminism.
+    """
     path = project.root / PROGRAMS / finding.program
     if not is_there(path):
         raise DataError(f"{finding.key}: no program {path}", "Each finding has one that shows it.")

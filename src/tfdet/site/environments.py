@@ -69,7 +69,7 @@ def _data(facts: SiteFacts, key: str) -> dict[str, Any]:
     return {
         "key": key,
         "framework": facts.framework_name(key),
-        "lists": key in facts.op_comparisons,
+        "lists": key in facts.op_comparisons,  # whether a page compares the framework's lists of ops with runs
         **{name: getattr(environment, name) for name in names},
         "pip": environment.pip.model_dump(mode="json") if environment.pip else None,
         "recipe": recipe_text(facts.status, key),

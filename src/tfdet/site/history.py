@@ -31,7 +31,10 @@ class VerdictChange:
 
 
 class History:
-    """The records of one environment by day; records that better ones have replaced are not included."""
+    """The records of one environment by day; records that better ones have replaced are not included.
+
+    hashes: {source: hashes of its cases in the current suite}; records with other hashes are stale.
+    """
 
     def __init__(self, hashes: Mapping[str, set[str]]) -> None:
         self._hashes = hashes

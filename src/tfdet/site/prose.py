@@ -44,7 +44,7 @@ class ExternalCheck(StrictModel):
     says: Text
 
 
-class Myth(StrictModel):
+class Myth(StrictModel):  # the talk: "Determinism in Deep Learning", NVIDIA, 2019
     key: Text
     claim: Text
     framework: Text | None = Field(default=None, description="whose users say so; none: from the list in the talk")

@@ -20,7 +20,7 @@ from tfdet.verdicts.audit_findings import count_by_family
 from tfdet.verdicts.infer import Verdict
 from tfdet.verdicts.status import StatusCell
 
-_MAX_FAMILIES = 30  # families of kernels on a page
+_MAX_FAMILIES = 30  # kernels, by name without template arguments, on a page
 
 
 def pages(facts: SiteFacts, ulps: UlpHistogram) -> Iterator[Page]:
@@ -116,6 +116,7 @@ def _square(environment: str, cell: StatusCell | None) -> dict[str, Any]:
 
 
 _VERSION = re.compile(r"^[a-z]+(?=\d)")  # the prefix of an environment's key before its version
+# no-solution: documents say that no solution is available.
 _CLAIM_SYMBOLS = {"deterministic": "✓", "nondeterministic": "✗", "no-solution": "✗", "raises": "!"}
 _VERDICT_SYMBOLS = {Verdict.RAISES: "!", Verdict.FAILED: "#", Verdict.STALE: "~"}
 

@@ -47,7 +47,7 @@ BACKINGS: Final = {
     "documented": "documents say so; this project has not run it",
     "": "nothing backs it",
 }
-# {claimed outcome: its CSS class}
+# {claimed outcome: its CSS class}; no-solution: documents say that no solution is available.
 _CLAIM_KINDS = {
     "deterministic": "good",
     "nondeterministic": "bad",
@@ -81,7 +81,7 @@ def render_code(text: str) -> Markup:
 
 
 def _render_emphasis(text: str) -> Markup:
-    """Return a text as HTML, with *stressed* words, which the seed documents have, in <em>."""
+    """Return a text as HTML, with *stressed* words, which tensorflow-determinism's documents have, in <em>."""
     return Markup(re.sub(r"(?<![\w*])\*(\w[^*\n]*)\*(?![\w*])", r"<em>\1</em>", str(escape(text))))
 
 

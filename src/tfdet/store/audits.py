@@ -1,6 +1,7 @@
 """Stored audits: matrix/audits/<environment>.json, the findings of the audit of a wheel, sorted, one kernel per line.
 
-Kernels that are order-dependent, or unresolved, are stored one by one; the others by the name of their family.
+An audit reads the GPU kernels of shipped binaries, and runs none.  Kernels that are order-dependent, or unresolved (not
+decided), are stored one by one; the others by their family, which is a kernel's name without template arguments.
 """
 
 from __future__ import annotations
@@ -92,7 +93,7 @@ class StoredAudit(StrictModel):
     libraries: dict[str, StoredLibrary]
 
     @property
-    def minor(self) -> str | None:
+    def minor_version(self) -> str | None:
         """The build's version as in version ranges, such as 2.4; None if it is unknown."""
         match = re.match(r"[^-]+-([0-9]+[.][0-9]+)", self.wheel.file) if self.wheel else None
         return match[1] if match else None

@@ -1,4 +1,4 @@
-"""The cases of the shared suite, which the host reads from its source text and never imports."""
+"""The cases of the shared suite: its @case functions, which the host reads from the source text and never imports."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ from tfdet_probe import frameworks
 from tfdet_probe.core import normalized_source
 from tfdet_probe.core.registry import HOST_MODE, case_key, code_hash, source_parameters
 
-_NO_PARAMETERS = ("ops", "modes", "unplaced")  # arguments of @case that are not parameters of the case
+# Arguments of @case that are not parameters of the case.  unplaced: why it has no ops whose device could be checked.
+_NO_PARAMETERS = ("ops", "modes", "unplaced")
 
 EARLIER_HASHES: Final = "earlier-hashes.json"  # beside the folders of the evidence
 
@@ -47,6 +48,7 @@ class Cases:
 
     def names_ops(self, code: str, mode: str) -> bool:
         """Return whether the probe requires that ops of this case were seen on the device; False if it is not known."""
+        # HOST_MODE: the case is plain Python, without tensors.
         return mode != HOST_MODE and "unplaced" not in self.arguments.get(code, {"unplaced"})
 
     def has_ranks(self, code: str) -> bool:

@@ -31,6 +31,7 @@ _is_detail_text = re.compile("[a-z0-9:]+").fullmatch  # a detail is a key or a h
 _ends_in_number = re.compile("[^:]*:(0|[1-9][0-9]*)").fullmatch  # as the frameworks name a device: GPU:0
 _ABSENT = (None, UNSET)
 _KNOWN_DETAILS: Mapping[str, Callable[[str], object]] = {  # what the virtual GPU adds
+    # reference: the schedule of the first run, to which the others are compared.
     **dict.fromkeys(("reference", "schedules"), virtual_gpu.is_schedule),
     **dict.fromkeys(("code", virtual_gpu.CHOSEN_CODE), virtual_gpu.CODES.__contains__),
     # A record of the default has no such detail, so that one machine has one record of it.
@@ -38,7 +39,7 @@ _KNOWN_DETAILS: Mapping[str, Callable[[str], object]] = {  # what the virtual GP
         text != str(virtual_gpu.DEFAULT_MULTIPROCESSORS) and 0 < _to_number(text) <= virtual_gpu.MAX_MULTIPROCESSORS
     ),
     virtual_gpu.PLACEMENT: lambda text: 0 <= _to_number(text) <= virtual_gpu.MAX_PLACEMENT,
-    "sources": re.compile("[0-9a-f]{12}").fullmatch,
+    "sources": re.compile("[0-9a-f]{12}").fullmatch,  # hash of the virtual GPU's source code
 }
 
 
@@ -139,6 +140,7 @@ def _find_setting_faults(
         return unknown, ()
     build, settings, (name, version) = rules.environments[environment], rules.solutions[solution], framework
     expected = build.environment.framework
+    # The caller, not the solution, sets CALLER_VARIABLES.
     own_variables = {key: value for key, value in variables if key not in CALLER_VARIABLES}
     mismatches = [
         (f" under {solution}: made with another {solution}", settings.set != (own_variables, threads)),

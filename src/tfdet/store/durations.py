@@ -14,7 +14,8 @@ import msgspec
 from tfdet.matrix.devices import DeviceRegistry
 
 K = TypeVar("K", bound=Hashable)
-Cell = tuple[str, str, str, str]  # environment, device, source, solution
+# Environment, device, source (of nondeterminism), solution (what makes the source deterministic).
+Cell = tuple[str, str, str, str]
 UNKNOWN_SECONDS = 60.0  # expected for a source without records
 
 
@@ -37,9 +38,10 @@ class _DurationFields(msgspec.Struct, frozen=True, gc=False):
 
 @dataclass(frozen=True)
 class Durations:
-    """Seconds per repeat of a source under a solution on a kind of device.
+    """Seconds per repeat of all cases of a source under a solution on a kind of device.
 
-    same_environment is used if it has the cell, else the median over other_environments, else the device's default.
+    same_environment is used if it has the cell, else other_environments, {(device, source): median over its cells},
+    else default, {device: median over its cells}.
     """
 
     same_environment: Mapping[Cell, float]
@@ -72,8 +74,8 @@ def collect_durations(files: Iterable[Path], devices: DeviceRegistry) -> Duratio
 def _read_durations(files: Iterable[Path]) -> Iterator[_DurationFields]:
     decode = msgspec.json.Decoder(_DurationFields).decode
     for path in files:
-        with path.open("rb") as source:
-            for line in source:
+        with path.open("rb") as lines:
+            for line in lines:
                 try:
                     yield decode(line)
                 except msgspec.MsgspecError:

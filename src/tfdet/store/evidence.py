@@ -34,7 +34,7 @@ class EvidenceStore:
     Args:
         folder: the records that tfdet ships with.
         user_folder: the records of this user, to which new ones are added; by default `folder`, as in a checkout.
-        hashes: returns {source: hashes of its current cases}; called if a cell has records of several case versions.
+        hashes: returns {source: hashes of its current cases}; called if a case has records of several versions.
         find_faults: returns why a record does not fit the matrix; by default records are not compared with a matrix.
     """
 
@@ -98,10 +98,10 @@ class EvidenceStore:
         for row in read_record_lines(written or path, self.find_faults):
             record = row.record
             if (record.model, record.environment) != partition:
-                raise DataError(f"{path}: holds a record of {record.model}/{record.environment}", _MOVED)
+                raise DataError(f"{path}: holds a record of {record.model}/{record.environment}", _RESTORE_ADVICE)
             key = record.sort_key
             if last_key > key or (last_key == key and record.checksum in checksums):
-                raise DataError(f"{path}: {_describe(record)} is there twice, or out of its order", _MOVED)
+                raise DataError(f"{path}: {_describe(record)} is there twice, or out of its order", _RESTORE_ADVICE)
             checksums = checksums | {record.checksum} if key == last_key else {record.checksum}
             last_key = key
             yield row
@@ -115,13 +115,13 @@ class EvidenceStore:
         return [fault for row, _ in self._read_twice(path) for fault in find_faults(row.record)]
 
     def _read_twice(self, path: Path) -> Iterator[tuple[RecordLine, Record]]:
-        """Read each record with both readers; raise DataError if only one of them accepts it."""
+        """Read each record with `record_lines` and `parse`; raise DataError if only one of them accepts it."""
         for row in self.record_lines(path):
             try:
                 yield row, parse(row.line)
             except ValueError as error:
                 number = list(read_lines(path)).index(row.line) + 1
-                raise DataError(f"{path}:{number}: {error}", _MOVED) from error
+                raise DataError(f"{path}:{number}: {error}", _RESTORE_ADVICE) from error
 
     def envelopes(self, path: Path) -> Iterator[str]:
         """Yield the envelopes that the store has for one of its files."""
@@ -196,7 +196,7 @@ class EvidenceStore:
                 out.writelines(f"{line}\n".encode() for line in _with_new(read_bundle(path), envelopes))
 
 
-_MOVED = "Restore the file (git checkout) or remove that line; then run: tfdet status --check"
+_RESTORE_ADVICE = "Restore the file (git checkout) or remove that line; then run: tfdet status --check"
 
 
 class _LazyRules:

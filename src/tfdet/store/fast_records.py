@@ -121,7 +121,7 @@ class Proof(_Part, frozen=True, gc=False):
 
     @property
     def is_possible(self) -> bool:
-        """Whether it keeps the rules of `Record._check_proof`, except those on runs."""
+        """Whether launches and reasons fit each other, by the rules of `Record._check_proof` except those on runs."""
         is_consistent = all(
             kernel.proved <= kernel.launches and (kernel.proved < kernel.launches) == bool(kernel.reasons)
             for kernel in self.kernels
@@ -265,7 +265,7 @@ class FastRecord(RecordSummary, frozen=True, gc=False, kw_only=True, forbid_unkn
 
     @property
     def provenance_key(self) -> tuple[str, ...]:
-        """The same as `Record.provenance_key`."""
+        """The machine and software stack of this record, as `Record.provenance_key`."""
         stack, variables = self.stack, self.determinism_environment
         callers = " ".join(f"{name}={variables.get(name, '')}" for name in CALLER_VARIABLES)  # the user may set these
         return (self.machine, stack.engine, self.framework.version, stack.python, stack.numpy, stack.driver or "",
@@ -313,6 +313,7 @@ def read_line(line: bytes) -> FastRecord:
     try:
         record = _decode(line)
         is_unchanged = _is_plain(line) and is_intact(line, record.checksum) and _is_canonical(record, line)
+        # Records with ranks are checked by `parse` alone.
         if is_unchanged and not record.ranks and _are_names_valid(record) and _is_possible(record):
             return record
     except (ValueError, OverflowError, RecursionError):  # msgspec's errors are ValueErrors
@@ -362,7 +363,7 @@ def _may_have_large_number(record: FastRecord) -> bool:
 
 
 def _encode_as_probe(record: FastRecord) -> bytes:
-    """Encode a record as the probe does: msgspec and Python write numbers with an exponent differently."""
+    """Encode a record as the probe, its writer, does: msgspec and Python write numbers with an exponent differently."""
     text = _encode_sorted(record)
     numbers = (record.seconds, record.max_absolute, record.duration_seconds)
     for name, number in zip(_FLOATS, numbers, strict=True):

@@ -28,6 +28,8 @@ from tfdet.store.records import Digest, Key, Record
 
 STATEMENT: Final = "https://in-toto.io/Statement/v1"
 TEST_RESULT: Final = "https://in-toto.io/attestation/test-result/v0.1"
+# Names of subjects: the records, the cases that ran, and what the environment was made of: a lock file, an image, or
+# a bundle (an environment packed into one archive).
 RECORDS, SUITE, LOCK, IMAGE, BUNDLE = "records", "suite", "lock", "image", "bundle"
 _NAMES: Final = (RECORDS, SUITE, LOCK, IMAGE, BUNDLE)
 _DIGEST = re.compile("[0-9a-f]{64}")

@@ -57,11 +57,11 @@ class _Bundle(_Part):
     envelope: _Envelope = Field(alias="dsseEnvelope")
 
 
-def is_bundle(line: str) -> bool:
+def is_sigstore_bundle(line: str) -> bool:
     return MEDIA_TYPE in line
 
 
-def verify_bundle(line: str, keys: Keyring) -> tuple[str, PublicKey, bytes]:
+def verify_sigstore_bundle(line: str, keys: Keyring) -> tuple[str, PublicKey, bytes]:
     """Return (name, key, payload); raise ValueError if no identity of matrix/keys signed the bundle."""
     hint, _ = parse_unverified(line)
     hinted = keys.find_by_hint(hint)

@@ -25,7 +25,8 @@ MAX_LISTED_CONFLICTS = 8  # records listed in the message about one conflict
 class IngestResult:
     """Numbers of records that a merge added, found again, or replaced, and the conflicts.
 
-    A conflict is a message about records of one cell and case that do not have the same observation.
+    A conflict is a message about records of the same device, environment, source, case and solution with different
+    observations, such as `equal` and `differs`.
     """
 
     ingested: int = 0
@@ -34,10 +35,13 @@ class IngestResult:
     conflicts: list[str] = field(default_factory=list)
 
 
+# Records replace others only with equal columns of _PLACE; of those with equal columns of _STATEMENT the best is kept.
 _KEY = 'device, environment, source, "case", solution'
 _PLACE = f"{_KEY}, origin, signer"  # records with different signers, or of none, never replace each other
 _STATEMENT = f"{_PLACE}, form, observation, proof <> ''"  # a run with a proof does not replace many runs without one
 _ORDER = 'source, "case", solution, origin, case_hash, observation, checksum'
+# origin: the machine and software stack (provenance_key).  form: case_hash, converted to the current hash method.
+# proof: empty (none was tried), `proved` or `failed`.
 _TABLES = f"""
 PRAGMA cache_size = -16384;
 PRAGMA temp_store = FILE;
@@ -127,7 +131,7 @@ class Merge:
             ingested, duplicates, replaced = self._database.execute(_COUNTS).fetchone()
             self._database.execute("DELETE FROM ranked WHERE place > 1")
             if self._database.execute(f"SELECT 1 {_SEVERAL_FORMS} LIMIT 1").fetchone():
-                current = {(source, code) for source, codes in self._hashes().items() for code in codes}
+                current = {(source, form) for source, forms in self._hashes().items() for form in forms}
                 self._database.create_function("is_current", 2, lambda *source_and_form: source_and_form in current)
                 self._database.execute(_SUPERSEDE)
             return IngestResult(ingested, duplicates, replaced, list(self._conflicts()))

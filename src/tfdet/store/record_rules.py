@@ -25,7 +25,8 @@ _UTC_TIMESTAMP = re.compile(r"(\d{4}-\d\d-\d\d)T([01]\d|2[0-3]):[0-5]\d:[0-5]\dZ
 class RecordFacts(NamedTuple):
     """The fields of a record that reach a table, or that must agree with one that does.
 
-    repeats: in each process.  relaunches: the number of processes.  distinct: of all results, the reference included.
+    kind, model: of the device.  repeats: in each process.  relaunches: the number of processes.  distinct: of all
+    results, the reference (the first result of the first process) included.
     digests: the number of stored digests.  first: (relaunch, repeat) of the first run that differed.  timed: whether
     the record has a median time.  error: the kind of its error.
     """
@@ -171,6 +172,6 @@ def device_choices(details: object) -> str:
     """
     if not isinstance(details, Mapping):
         return ""
-    code = details.get(CHOSEN_CODE)
+    code = details.get(CHOSEN_CODE)  # PTX or machine code, where a container has both
     axes = [f"{name}={number}" for name in AXIS_VARIABLES if (number := details.get(name)) is not None]
     return " ".join([code if isinstance(code, str) else "", *axes]).rstrip()

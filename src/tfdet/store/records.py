@@ -18,6 +18,7 @@ from tfdet.store.record_rules import RecordFacts, check_times, contradictions, d
 from tfdet_common.journal import SCHEMA, dump
 from tfdet_common.variables import CALLER_VARIABLES
 
+# equal, differs: whether all runs gave the bytes of the reference, the first result; others: the error of the case.
 Observation = Literal["equal", "differs", "raises", "unsupported", "crashed", "timed-out"]
 Hash = Annotated[str, Field(pattern=r"^[0-9a-f]+$", max_length=64)]
 MachineHash = Annotated[str, Field(pattern=r"^[0-9a-f]{12}$")]  # of a machine or a card (tfdet_common.machine)
@@ -128,7 +129,7 @@ class CaseFailure(StrictModel):
     kind: Literal["raises", "unsupported", "crashed", "timed-out"]
     type: ShortText
     message: ShortText
-    where: ShortText | None
+    where: ShortText | None  # file:line
     output: ShortText | None = None
 
 
@@ -166,6 +167,7 @@ class Proof(StrictModel):
     The case is proved if kernels ran, all of their launches are proved, and `host` is empty.
     """
 
+    # The order of execution, the addresses of allocations, the number of multiprocessors.
     axes: list[Literal["schedule", "placement", "device-size"]] = Field(
         min_length=1, max_length=3, description="what may vary under the proof; everything else is fixed as observed"
     )
@@ -180,7 +182,7 @@ def _is_proved(proof: Proof) -> bool:
 
 
 class FirstDifference(StrictModel):
-    relaunch: NonNegativeInt
+    relaunch: NonNegativeInt  # number of the process, from 0
     repeat: NonNegativeInt
 
 
@@ -191,10 +193,10 @@ class Record(StrictModel):
     environment: Key
     framework: Framework
     device: Device
-    source: Key
+    source: Key  # a known source of nondeterminism, of which the case is one runnable form
     case: Key
     mode: Literal["eager", "function", "session", "jit", "xla", "compiled", "host"]
-    solution: Key
+    solution: Key  # what makes the source deterministic; none: a control
     case_hash: CaseHash
     observation: Observation
     # Repeats in each process, and the number of processes: at most repeats * relaunches runs are compared.
@@ -208,13 +210,14 @@ class Record(StrictModel):
     max_absolute: NonNegativeSeconds | None
     digests: list[Digest] = Field(max_length=16)
     median_seconds: NonNegativeSeconds | None
-    ran_on: list[ShortText] = Field(max_length=64)
+    ran_on: list[ShortText] = Field(max_length=64)  # devices on which the framework placed the ops of the case
     error: CaseFailure | None
     stack: Stack
     machine: MachineHash
     threads: NonNegativeInt = Field(
         description="number of threads that the solution requests; 0: the framework's default"
     )
+    # Environment variables: those that the solution sets, and the user's CALLER_VARIABLES.
     determinism_environment: dict[ShortText, ShortText] = Field(max_length=64)
     kernels: list[ShortText] | None = Field(
         default=None, max_length=32, description="CUDA kernels that the profiler reported; absent: none reported"

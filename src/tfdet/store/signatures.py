@@ -33,6 +33,7 @@ class Attestation:
     """An envelope that a key of matrix/keys signed.
 
     line: the envelope with that key's signature only; empty in an AttestationIndex, as envelopes are large.
+    name: of the key's file in matrix/keys.
     untrusted_reason: why that key is not trusted for its records; empty if it is trusted.
     other_lock: whether the lock file that it names is not the current one, but perhaps an earlier version.
     """
@@ -187,8 +188,8 @@ class AttestationStore:
 
     def verify(self, line: str) -> list[Attestation]:
         """Return an attestation for each verified signature, in their order; raise ValueError if there is none."""
-        if keyless.is_bundle(line):
-            name, key, payload = keyless.verify_bundle(line, self.keys)
+        if keyless.is_sigstore_bundle(line):  # a sigstore bundle, which has a certificate in place of a key
+            name, key, payload = keyless.verify_sigstore_bundle(line, self.keys)
             signers = [dsse.VerifiedSignature(name, key, line)]
         else:
             signers, payload = dsse.verify_envelope(line, self.keys)
@@ -333,7 +334,7 @@ def unverified_signers(envelopes: Iterable[str]) -> Iterator[tuple[str, str]]:
     """Yield (checksum, key hint) of envelopes without verification, to group records by signer; skip invalid ones."""
     for line in envelopes:
         try:
-            hint, payload = (keyless if keyless.is_bundle(line) else dsse).parse_unverified(line)
+            hint, payload = (keyless if keyless.is_sigstore_bundle(line) else dsse).parse_unverified(line)
             batch = in_toto.parse_statement(payload).batch
         except ValueError:
             continue

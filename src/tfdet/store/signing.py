@@ -31,7 +31,7 @@ def attest(project: Project, records: Iterable[Record], sign: SignCallback) -> l
 def add_to_bundle(path: Path, envelopes: Sequence[str]) -> Path:
     """Add envelopes to the bundle beside a file; keep those of other signers and of other records.  Return its path."""
     bundle = bundle_path(path)
-    signers_now = dict(unverified_signers(envelopes))
+    signers_now = dict(unverified_signers(envelopes))  # {checksum of a record: hint of the key}
     own_signers, signed = set(signers_now.values()), signers_now.keys()
     kept = [
         line

@@ -14,7 +14,7 @@ from packaging.version import InvalidVersion, Version
 from tfdet.matrix.devices import DeviceKind
 
 VENV: Final = "venv"
-BUNDLE: Final = "bundle"
+BUNDLE: Final = "bundle"  # an environment packed into one archive, with some parts left out
 # What starts an environment, as records name it; none: the user started it without this project's engines.
 ENGINES: Final = (VENV, BUNDLE, "docker", "apptainer", "enroot", "none")
 
@@ -22,7 +22,7 @@ ENGINES: Final = (VENV, BUNDLE, "docker", "apptainer", "enroot", "none")
 class StackFacts(NamedTuple):
     """The fields of a record that the rules read.
 
-    versions: of NumPy and the framework.  image: whether the record names an image.  bundled: whether it names
+    versions: of NumPy and the framework.  has_image: whether the record names an image.  has_bundle: whether it names
     a bundle.  cores: of the CPU.  capability: the compute capability.  is_gpu_reported: whether NVIDIA's tools reported
     the GPU.
     """
@@ -31,8 +31,8 @@ class StackFacts(NamedTuple):
     engine: str
     python: str
     versions: tuple[str, str]
-    image: bool
-    bundled: bool
+    has_image: bool
+    has_bundle: bool
     cores: int
     driver: str | None
     capability: str | None
@@ -76,7 +76,7 @@ RULES: Final = (
     ),
     Rule(
         "engine and bundle do not match",
-        lambda kind, facts: (facts.engine == BUNDLE) != facts.bundled,
+        lambda kind, facts: (facts.engine == BUNDLE) != facts.has_bundle,
         "only runs of a bundle, and all of them, record what the bundle left out",
     ),
     Rule(
@@ -86,7 +86,7 @@ RULES: Final = (
     ),
     Rule(
         "a virtual environment with an image",
-        lambda kind, facts: facts.engine == VENV and facts.image,
+        lambda kind, facts: facts.engine == VENV and facts.has_image,
         "pip installs a virtual environment without a container image",
     ),
     Rule(

@@ -1,4 +1,8 @@
-"""Agreement of signers or machines on the same case, by digest or observation; an equal verdict does not suffice."""
+"""Agreement of signers or machines on the same case, by digest or observation; an equal verdict does not suffice.
+
+A case is one runnable form of a source of nondeterminism; an observation is what its runs showed, such as `equal`.  A
+verdict sums up the records of all cases of a cell: one environment, device, source and solution.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,8 @@
 """Derive findings from stored audits: which kernels of a source a build contains, and which kernels no source claims.
 
+An audit reads a build's binaries, without running them.  A source is a known source of nondeterminism.  A kernel's
+signature is its name with template arguments, its family the name without them.
+
 A pattern is matched against the full names of order-dependent and unresolved kernels.  The other kernels are stored by
 family only, so for them the pattern is matched up to its first `<`.
 """
@@ -35,7 +38,7 @@ UNCHECKED: Final = Reachability("not established", "not checked")
 
 
 class KernelRow(NamedTuple):
-    """An order-dependent or unresolved kernel."""
+    """A kernel that is order-dependent (verdict `yes`) or unresolved for some architecture."""
 
     library: str
     signature: str
@@ -81,7 +84,7 @@ class AuditFinding:
         return "no atomics" if self.without_atomics else "not shipped"
 
     @property
-    def names(self) -> int:
+    def kernel_count(self) -> int:
         """Number of order-dependent kernels, each counted once for all architectures."""
         return len({row.kernel.name for row in self.order_dependent_kernels})
 
@@ -101,7 +104,7 @@ class AuditFinding:
     def as_json(self) -> dict[str, Any]:
         return {
             "finding": self.kind,
-            "kernels": self.names,
+            "kernels": self.kernel_count,
             "archs": self.archs,
             "text": self.text,
             "reach": self.reach.how,
@@ -110,7 +113,7 @@ class AuditFinding:
 
     @property
     def text(self) -> str:
-        kernels, unresolved = _kernels_text(self.names), {row.kernel.name for row in self.unresolved_kernels}
+        kernels, unresolved = _kernels_text(self.kernel_count), {row.kernel.name for row in self.unresolved_kernels}
         independent = _kernels_text(self.order_independent)
         texts = {
             "order-dependent": f"order-dependent float atomics in {kernels}",
@@ -146,7 +149,7 @@ class AuditIndex:
 
     def reach(self, audit: SourceAudit) -> Reachability:
         """Return whether the op reaches its kernels, by the notes for this version and the registered GPU kernels."""
-        version = self.stored.minor
+        version = self.stored.minor_version  # `stock` of a note is a range of such versions
         for unreachable in audit.unreachable_notes:
             if ranges.contains(unreachable.stock, version):
                 return Reachability("not reached", unreachable.note)

@@ -13,17 +13,20 @@ from tfdet.verdicts.audit_findings import AuditIndex, count_by_family
 
 @dataclass(frozen=True)
 class BuildDiff:
-    """The differences between the audits of two environments; kernels are counted by family, each copy only once."""
+    """The differences between the audits of two environments; kernels are counted by family, each copy only once.
+
+    An audit reads a build's binaries.  A family has the kernels of one name with any template arguments.
+    """
 
     old: str
     new: str
     added: dict[str, int]  # {order-dependent family that only the new build has: kernels}
     removed: dict[str, int]  # {order-dependent family that only the old build has: kernels}
     changed: dict[str, tuple[int, int]]  # {order-dependent family: (kernels before, kernels after)}
-    deterministic_added: dict[str, list[str]]  # {new family without such atomics: the sources that can use it}
+    deterministic_added: dict[str, list[str]]  # {new family without order-dependent atomics: sources that can use it}
     sources: dict[str, tuple[str, str]]  # {source: (old finding, new finding)}
-    variables: tuple[list[str], list[str]]  # (added, removed)
-    messages: tuple[list[str], list[str]]  # (added, removed)
+    variables: tuple[list[str], list[str]]  # (added, removed) environment variables that the binaries name
+    messages: tuple[list[str], list[str]]  # (added, removed) error messages about determinism
 
     def as_json(self) -> dict[str, Any]:
         return {

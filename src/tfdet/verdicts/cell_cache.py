@@ -1,5 +1,7 @@
 """A cache of inferred cells: those of a device and environment, under a digest of everything that they depend on.
 
+A cell has the verdict on one source of nondeterminism under one solution, which is inferred from files of records.
+
 Reading 45,000 records takes seconds, and its result is the same until the records, the matrix, the suite or this code
 change.  Cells of signed records are not cached, as signatures are verified at each read.
 """
@@ -104,6 +106,7 @@ def _rule_files(project: Project) -> Iterator[tuple[str, Path]]:
         if folder.parent == project.matrix and folder.name in _NO_RULES:
             continue
         yield from _named_files(folder.name, folder)
+    # The table of the earlier hashes of cases.
     yield from (("earlier", path) for path in list_entries(project.evidence, "*.json"))
     for package in _CODE:
         # Only code: the package folder of an installed tfdet also contains records.

@@ -1,4 +1,8 @@
-"""Conflicts between emulation and audit of a build: one finds an op nondeterministic, the other does not."""
+"""Conflicts between emulation and audit of a build: one finds an op nondeterministic, the other does not.
+
+Emulation runs ops on the virtual GPU, an emulator; an audit reads the binaries.  A cell is one environment, device,
+source of nondeterminism and solution; NONE is the solution that does nothing.
+"""
 
 from __future__ import annotations
 

@@ -24,6 +24,10 @@ def find_enabled_solutions(matrix: Matrix, program: Program | None, named: Itera
 
 
 def _is_enabled_by(solution: Solution, program: Program, naming: ApiNames | None) -> bool:
+    """Return whether a program sets the variables of a solution (apply.env) and makes a call of each step (switch).
+
+    A solution without either, or with a call (apply.call) whose form in programs is unknown, is not recognized.
+    """
     variables = solution.apply.env if solution.apply else {}
     if not (solution.switch or variables) or (solution.apply and solution.apply.call and not solution.switch):
         return False

@@ -12,7 +12,7 @@ _COMMENT = re.compile(r"#\s*tfdet:\s*ignore\[([^\]]*)\]")
 
 
 class Ignore(NamedTuple):
-    """An ignored rule or source on one line.  cell: the number of the notebook's cell, or 0."""
+    """An ignored rule, or source of nondeterminism, on one line.  cell: the number of the notebook's cell, or 0."""
 
     rule: str
     file: str

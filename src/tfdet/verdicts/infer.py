@@ -1,5 +1,7 @@
 """Infer the verdict of a cell (environment, device, source, solution) from the records of its source's cases.
 
+A case is one runnable form of a source of nondeterminism; a solution is what makes the source deterministic.
+
 All functions are pure, and no verdict says more than the evidence shows.
 """
 
@@ -164,7 +166,7 @@ class _Case:
         self.seconds: float | list[float] | None = None
         self.digests: tuple[str, ...] = ()  # of signed records
         self.proofs: tuple[TriedProof, ...] = ()
-        self.differed_with: frozenset[Axes] = frozenset()
+        self.differed_with: frozenset[Axes] = frozenset()  # those of the virtual GPU in records that differ
 
     def add(self, record: RecordSummary) -> None:
         axes = record.device.axes

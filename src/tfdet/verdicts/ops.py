@@ -1,4 +1,7 @@
-"""List the op types with order-dependent GPU kernels in an environment, from its audit."""
+"""List the op types with order-dependent GPU kernels in an environment, from its audit.
+
+An audit reads a build's binaries.  A source is a known source of nondeterminism, with patterns of its kernels' names.
+"""
 
 from __future__ import annotations
 
@@ -36,6 +39,7 @@ def order_dependent_ops(audits: Path, env: str, sources: Mapping[str, Source] | 
         finding = index.finding(source.audit) if source.audit else None
         reachable = finding and finding.reach.how in ("reached", "not established")
         if source.audit and finding and reachable and finding.kind in ("order-dependent", "unresolved"):
+            # audit.ops: the op types that own the kernels, if they are not all of raw_ops.
             for op in source.raw_ops if source.audit.ops is None else source.audit.ops:
                 source_by_op.setdefault(op, key)
     registrations = index.stored.registrations

@@ -1,4 +1,8 @@
-"""Compare an installed framework, or a program's calls to it, with the matrix: the findings of `tfdet check`."""
+"""Compare an installed framework, or a program's calls to it, with the matrix: the findings of `tfdet check`.
+
+The matrix has the known sources of nondeterminism, and the solutions, which make them deterministic.  A cell is one
+environment, device, source and solution.
+"""
 
 from __future__ import annotations
 
@@ -142,7 +146,7 @@ def _match_sources(
     reached: dict[str, list[SourceMatch]] = {}
     for match in index.match_program(program):
         reached.setdefault(match.source, []).append(match)
-    switches = {
+    switches = {  # calls that enable a solution
         name for solution in matrix.solutions.values() for step in solution.switch for name, _ in patterns_by_name(step)
     }
     called = calls_of(framework_model.naming, program)
@@ -219,7 +223,7 @@ def _finding(
     settled_by = tuple(sorted({cell.key.solution for cell in cells if _is_resolved_by(cell, cells)}))
     if not (differs or audited or claimed):
         # No note for a match by a method's name only, which is too uncertain.
-        if calls := tuple(match.call for match in matches if not match.method):
+        if calls := tuple(match.call for match in matches if not match.is_method_guess):
             yield ProgramFinding("note", key, f"{source.title}: nothing here shows that it differs", settled_by, calls)
         return
     text = f"{source.title}: {_reason(differs, audited)}"
@@ -227,11 +231,12 @@ def _finding(
         calls = tuple(match.call for match in matches)
         yield ProgramFinding("note", key, f"{text}; settled by {', '.join(enabled)}", settled_by, calls)
         return
-    certain = tuple(match.call for match in matches if not match.may)
+    certain = tuple(match.call for match in matches if not match.open_condition)
     if certain or not matches:
         yield ProgramFinding("error" if differs or audited else "warning", key, text, settled_by, certain)
-    if conditional := [match for match in matches if match.may]:
-        conditions = " / ".join(dict.fromkeys(match.may for match in conditional))
+    # Those with a condition that the text of the call leaves open.
+    if conditional := [match for match in matches if match.open_condition]:
+        conditions = " / ".join(dict.fromkeys(match.open_condition for match in conditional))
         yield ProgramFinding(
             "warning",
             key,

@@ -1,4 +1,7 @@
-"""The proofs of a cell's cases: which cases are proved, why others are not, and which proofs are contradicted."""
+"""The proofs of a cell's cases: which cases are proved, why others are not, and which proofs are contradicted.
+
+A case is proved if no order of execution on the virtual GPU gives other bytes.
+"""
 
 from __future__ import annotations
 
@@ -16,13 +19,14 @@ _AXES = {virtual_gpu.MULTIPROCESSORS: "device-size", virtual_gpu.PLACEMENT: "pla
 class TriedProof(NamedTuple):
     """A proof that was tried, and the run that it is about.
 
-    axes: of the device.  digests: of the outputs.  virtual_gpu: the state of its sources.
+    axes: the device's number of multiprocessors, and its placement (seed of the addresses of allocations).
+    digests: of the outputs.  virtual_gpu_digest: of its source code.
     """
 
     proof: Proof
     axes: Axes = DEFAULT_AXES
     digests: tuple[str, ...] = ()
-    virtual_gpu: str = ""
+    virtual_gpu_digest: str = ""
 
 
 class CaseProof(NamedTuple):
@@ -161,7 +165,7 @@ def _compare_case(case: Sequence[TriedProof], name: str) -> dict[int, bool | Non
             continue
         if any(tried.digests == default.digests for default in defaults):
             found[value] = True
-        elif any(tried.virtual_gpu == default.virtual_gpu for default in defaults):
+        elif any(tried.virtual_gpu_digest == default.virtual_gpu_digest for default in defaults):
             found.setdefault(value, False)
         else:
             found.setdefault(value, None)

@@ -16,21 +16,22 @@ from tfdet.verdicts.static_analysis import UNKNOWN, ArgumentValue, Call
 class SourceMatch:
     """A call, by its documented name, that reaches a source.
 
-    may: a condition of the source that the call leaves open; empty if there is none.  method: whether the call is a
-    method of an object of unknown type.
+    open_condition: of the source, which the call leaves open; empty if there is none.  is_method_guess: whether the
+    call is a method of an object of unknown type.
     """
 
     call: Call
     source: str
-    may: str = ""
-    method: bool = False
+    open_condition: str = ""
+    is_method_guess: bool = False
 
 
 class SourceIndex:
     """The sources of one framework by the names that programs call.
 
     A documented name is the one that the framework's documentation uses.  naming.similar_aliases: prefixes, such as
-    `torch.` and `torch.Tensor.`, under which the same last name means the same op.
+    `torch.` and `torch.Tensor.`, under which the same last name means the same op.  classes: prefixes of classes that
+    are functions in another spelling.  methods: prefixes of documented methods.  in_place: suffix of in-place ops.
     """
 
     def __init__(self, naming: ApiNames, sources: Mapping[str, Source]) -> None:
@@ -39,7 +40,7 @@ class SourceIndex:
         for key, source in sources.items():
             for name, pattern in source.call_patterns:
                 self._sources_by_name.setdefault(naming.to_documented(name), []).append((key, pattern))
-        self._functions = {
+        self._functions = {  # by normalized name
             _normalized_name(name): name
             for namespace in naming.similar_aliases
             for name in self._sources_by_name
@@ -95,7 +96,7 @@ class SourceIndex:
             for match in self._match_name(call, class_prefix + name):
                 # No other class has a method such as x.at[i].add.
                 condition = "" if "[]" in name else f"is its object a {class_prefix[:-1]}?"
-                yield replace(match, may=match.may or condition, method=True)
+                yield replace(match, open_condition=match.open_condition or condition, is_method_guess=True)
 
     def _match_name(self, call: Call, name: str) -> Iterator[SourceMatch]:
         if call.memory_use in ("written", "unread"):
@@ -108,9 +109,9 @@ class SourceIndex:
                     for condition, is_met in zip(pattern.when, results, strict=True)
                     if is_met is None
                 ]
-                may = pattern.may or (f"its argument {', '.join(open_arguments)}" if open_arguments else "")
-                may = may or ("is it read before it is written?" if call.memory_use == "unknown" else "")
-                yield SourceMatch(replace(call, name=name), key, may)
+                question = pattern.may or (f"its argument {', '.join(open_arguments)}" if open_arguments else "")
+                question = question or ("is it read before it is written?" if call.memory_use == "unknown" else "")
+                yield SourceMatch(replace(call, name=name), key, open_condition=question)
 
     def _is_condition_met(self, call: Call, argument: ArgumentCondition) -> bool | None:
         return argument_matches(call, argument, self._naming)
@@ -122,7 +123,7 @@ def argument_matches(call: Call, condition: ArgumentCondition, naming: ApiNames 
     if call.has_star_args and condition.argument not in call.keywords:
         return None
     if passed is None or passed == ArgumentValue():
-        return condition.default
+        return condition.default  # whether a call without the argument meets it
     if not (condition.values or condition.other_than):
         return False
     value = _literal_value(passed, naming)
@@ -134,7 +135,7 @@ def argument_matches(call: Call, condition: ArgumentCondition, naming: ApiNames 
 def _argument_passed(call: Call, rule: ArgumentCondition | NameAsText) -> ArgumentValue | None:
     if rule.argument in call.keywords or rule.at is None:
         return call.keywords.get(rule.argument)
-    index = rule.at - call.is_method
+    index = rule.at - call.is_method  # position 0 of a method is its object
     return call.positional[index] if 0 <= index < len(call.positional) else None
 
 

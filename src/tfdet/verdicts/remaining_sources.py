@@ -1,6 +1,7 @@
 """The sources that stay nondeterministic under tfdeterminism in each version, from claims and evidence.
 
-`tfdet status --write` writes them into the runtime package as known.json, which is never edited by hand.
+`tfdet status --write` writes them into the runtime package as known.json, which is never edited by hand.  A recipe is
+what tfdeterminism.enable_determinism() sets in a version; a patch replaces an op by a deterministic one.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ class Remaining:
 
 
 def build_of(environment: Environment) -> tuple[str, tuple[int, int]]:
-    """Return the build as tfdeterminism detects it: line, and the framework's (major, minor).
+    """Return the build as tfdeterminism detects it: line, and the framework's (major, minor).  ngc: built by NVIDIA.
 
     Images whose version is unknown are recent ones, so they get the newest version.
     """
@@ -129,7 +130,7 @@ def _needs(matrix: Matrix, solutions: Iterable[str]) -> str:
 
 def _documented(status: Status, key: str, solution: str | None) -> Iterator[Remaining]:
     matrix = status.matrix
-    enabled = expand_includes(matrix, solution) | {"SEED"}
+    enabled = expand_includes(matrix, solution) | {"SEED"}  # enable_determinism() also sets the seeds
     environment = matrix.environment(key)
     stock = _stock_environment(matrix, key)
     for name, source in matrix.sources.items():

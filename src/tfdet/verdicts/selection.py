@@ -1,4 +1,7 @@
-"""Select cells of the status by framework, device, environment, source and verdict."""
+"""Select cells of the status by framework, device, environment, source and verdict.
+
+A cell is one environment, device, source of nondeterminism and solution; the status has the verdict of each.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The status: for each cell the verdict of the evidence, the claims of documents, and the findings of audits."""
+"""The status: for each cell the verdict of the evidence, the claims of documents, and the findings of audits.
+
+A cell is one environment, device, source of nondeterminism and solution.  An audit reads the binaries of a build.
+"""
 
 from __future__ import annotations
 
@@ -49,7 +52,8 @@ def _do_conflict(gpu: InferredCell, emulated: InferredCell) -> bool:
 class StatusCell:
     """A cell with the claims and the audit finding on it.
 
-    inferred: the verdict of its records alone.  claimed_outcome: the combined outcome of the claims.
+    inferred: the verdict of its records alone.  claimed_outcome: the combined outcome of the claims, `no-solution` if
+    documents say that there is none.
     finding: the audit finding on the source in that environment.  audited: whether the finding backs this cell.
     evidence_kind: whether records of its device are measured or emulated.
     """
@@ -104,6 +108,7 @@ class StatusCell:
         """A text on how the evidence contradicts the claim; None if it does not."""
         if self.claimed_outcome is None or self.inferred.verdict not in _CONTRADICTING.get(self.claimed_outcome, ()):
             return None
+        # partly: only some calls raise.
         if self.inferred.verdict is not Verdict.NONDETERMINISTIC and any(claim.partly for claim in self.claims):
             return None
         return self.contradiction_text(f"{self.backing} {self.inferred.verdict}")
@@ -125,7 +130,7 @@ class StatusCell:
             "time_ratio": self.inferred.time_ratio,
             "backing": self.backing,
             "claim": self.claimed_outcome,
-            "proven": self.inferred.controls_differed,
+            "proven": self.inferred.controls_differed,  # cases that differed without the solution
             "cases": self.inferred.cases,
             "machines": self.inferred.machines,
             "machines_agreeing": self.inferred.agreeing_machines,

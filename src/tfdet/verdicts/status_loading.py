@@ -1,4 +1,7 @@
-"""Load the status of a project: its matrix, its audits, and the verdicts of its records, read on all CPU cores."""
+"""Load the status of a project: its matrix, its audits, and the verdicts of its records, read on all CPU cores.
+
+The status has the verdict of each cell: one environment, device, source of nondeterminism and solution.
+"""
 
 from __future__ import annotations
 

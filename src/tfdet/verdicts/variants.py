@@ -1,6 +1,7 @@
 """The variants of a case: its dtype, and whether it was compiled.  A verdict covers only the variants that ran.
 
 The name of a case contains them: `NAME-MODE`, or `NAME-in-DTYPE-MODE` if the dtype is not the op's first.
+A case is one runnable form of a source of nondeterminism; a cell combines the cases of one source.
 """
 
 from __future__ import annotations

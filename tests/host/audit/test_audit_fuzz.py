@@ -13,6 +13,7 @@ MUTATIONS = weekly.scale_count(10_000)
 MEMORY = 2 << 30  # bytes of address space for Python, NumPy and all that the scanner asks for
 HANG_SECONDS = 900  # far beyond what the slowest machine needs for all mutations
 
+# argv: folder of the builders, work folder, number of mutations, bytes of address space.
 CHILD = r"""
 import json, random, resource, struct, sys
 from pathlib import Path
@@ -84,6 +85,7 @@ def test_no_damage_makes_the_scanner_fail(tmp_path: Path) -> None:
     )
 
 
+# argv: folder of the builders, work folder, bytes of address space. Puts edge values into each field of each header.
 FIELDS = r"""
 import json, resource, struct, sys
 from pathlib import Path

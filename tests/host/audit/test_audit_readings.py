@@ -86,6 +86,7 @@ def test_machine_code_and_ptx_of_one_architecture_do_not_contradict(audits: dict
     assert agree > 500
 
 
+# UpdateOp 4 is a division.
 DIVISION_KERNELS = "tensorflow::scatter_op_gpu::Scatter(Scalar)?OpCustomKernel<(float|double), .*UpdateOp.4>"
 
 

@@ -63,6 +63,7 @@ def test_every_kernel_has_the_verdict_that_its_name_begins_with(scan_bytes) -> N
 
 
 def test_a_register_written_by_a_called_function_is_found_at_the_call() -> None:
+    # Opcodes of FADD, CALL.REL, EXIT and RET; 0x009 is FMNMX, and the guard `always` is PT.
     always, add, call, leave, back = 7 << 12, 0x021, 0x144, 0x14D, 0x150
     code = [call | 2 * 4 << 34, 0x009, leave, add | 4 << 16, back]  # calls what stands at 3, which writes R4
     calls = SassDataflow(b"".join(struct.pack("<2Q", low | always, 7 << 23) for low in code), 70)

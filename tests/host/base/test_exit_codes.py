@@ -10,12 +10,13 @@ from tfdet.base.errors import EXIT_CODES, ExitCode
 from tfdet.base.paths import Project
 from tfdeterminism.trace import errors as trace
 
+# {a constant of the trace: tfdet's exit code of the same number}; EXIT_NO_DEVICE: nothing ran on the virtual GPU.
 TRACE_CODES = {
     "EXIT_SAME": ExitCode.OK,
     "EXIT_DIFFERS": ExitCode.CONTRADICTED,
     "EXIT_USAGE": ExitCode.USAGE,
     "EXIT_FAILED": ExitCode.RUN_FAILED,
-    "EXIT_UNUSED": ExitCode.NO_DEVICE,
+    "EXIT_NO_DEVICE": ExitCode.NO_DEVICE,
     "EXIT_FIXED": ExitCode.FIXED,
     "EXIT_NOTHING_RECORDED": ExitCode.NOTHING_RECORDED,
     "EXIT_INCOMPLETE": ExitCode.TRACE_INCOMPLETE,

@@ -87,6 +87,7 @@ def test_hidden_characters_of_a_trace_are_escaped() -> None:
     )
     assert "\\u202e" in page and is_clean(page)
     assert is_clean(console.sanitize_text(NASTY))
+    # `diff` puts "?" for all but the filler and the selector, which Unicode calls a letter and a mark.
     assert shown_by_diff(f"{NASTY}\x1b[2J\t.") == "safe" + "?" * 9 + HIDDEN[9:11] + "?gnp.exe?[2J\t."
 
 

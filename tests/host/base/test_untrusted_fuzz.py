@@ -96,7 +96,7 @@ def test_an_envelope(line: bytes, body: bytes) -> None:
 @given(line=documents(BUNDLE))
 def test_a_bundle_of_sigstore(line: bytes) -> None:
     with contextlib.suppress(ValueError):
-        keyless.verify_bundle(line.decode("utf-8", "replace"), keyring())
+        keyless.verify_sigstore_bundle(line.decode("utf-8", "replace"), keyring())
 
 
 @fuzzed
@@ -122,6 +122,7 @@ def test_a_trace(folder: Path, trace: bytes, data: st.DataObject) -> None:
     trace_blocks = blocks(trace)
     number = data.draw(st.integers(0, len(trace_blocks) - 1))
     tag, payload = trace_blocks[number]
+    # DEFS, the definitions: zlib of JSON.  RECS, the records: binary.  The other blocks are JSON.
     if tag == b"DEFS":
         payload = zlib.compress(data.draw(documents(json.loads(zlib.decompress(payload)))))
     elif tag == b"RECS":
@@ -130,7 +131,7 @@ def test_a_trace(folder: Path, trace: bytes, data: st.DataObject) -> None:
         payload = data.draw(documents(json.loads(payload)))
     trace_blocks[number] = tag, payload
     path, other = folder / "changed.tfdt", folder / "other.tfdt"
-    path.write_bytes(trace[:16] + b"".join(block(*parts) for parts in trace_blocks))
+    path.write_bytes(trace[:16] + b"".join(block(*parts) for parts in trace_blocks))  # after the file's prefix
     other.write_bytes(trace)
     try:
         load(str(path))

@@ -149,15 +149,16 @@ def test_confirmed_sources_and_their_solutions_are_planned_first(checkout: Proje
     order = [(c["source"], c["solution"]) for c in sorted(cells, key=lambda c: c["rank"])]
     confirmed = [s for s in matrix.sources if matrix.sources[s].group == "gpu-confirmed"]
     confirmed.sort(key=lambda s: matrix.sources[s].order)
+    # TEOD is enable_op_determinism(), which documents claim to be a solution of each of them.
     assert order[: 2 * len(confirmed)] == [(s, key) for s in confirmed for key in ("none", "TEOD")]
     assert order[2 * len(confirmed)] == ("block-lstm-grad", "none")
     assert all("rank" not in c for c in make_plan(matrix, "tf2.21")["cells"])
 
 
 def test_a_bundle_contains_the_whole_runtime(checkout: Project) -> None:
-    """enable_determinism() requires known.json, so a bundle must contain it."""
-    order = build.BundleSpec("tf2.21")
-    carried = {entry.path for entry in build._tool_entries(checkout, load_matrix(checkout.matrix), order)}
+    """enable_determinism() reads known.json, the ops that stay nondeterministic, so a bundle must contain it."""
+    spec = build.BundleSpec("tf2.21")
+    carried = {entry.path for entry in build._tool_entries(checkout, load_matrix(checkout.matrix), spec)}
     assert "runtime/tfdeterminism/known.json" in carried
     assert "runtime/tfdeterminism/pytorch/known.json" in carried
     assert "runtime/tfdet_probe/__main__.py" in carried
@@ -171,8 +172,8 @@ def test_host_packages_exclude_options_about_libraries(option: dict[str, Any]) -
 
 def test_packages_of_the_host_are_listed_and_not_bundled(checkout: Project) -> None:
     environment = load_matrix(checkout.matrix).environment("torch2.11")
-    order = build.BundleSpec("torch2.11", trim=TrimOptions(host_packages=True))
-    named = build._locked_host_packages(checkout, environment, order)
+    spec = build.BundleSpec("torch2.11", trim=TrimOptions(host_packages=True))
+    named = build._locked_host_packages(checkout, environment, spec)
     assert named[0] == "torch==2.11.0"
     assert any(requirement.startswith("numpy==") for requirement in named)
     carried = restrict_to(checkout.lock("torch2.11", "gpu").read_text("utf-8"), build._suite_requirements(environment))

@@ -94,7 +94,7 @@ def test_a_path_that_leads_out_of_the_folder_is_refused(tmp_path: Path, name: st
     [
         lambda content: content["files"][0].update(sha256="0" * 64),
         lambda content: content["files"][1].update(path=content["files"][2]["path"]),
-        lambda content: content["members"][0]["pieces"][0].__setitem__(2, 7),
+        lambda content: content["members"][0]["pieces"][0].__setitem__(2, 7),  # its size, behind file and start
     ],
 )
 def test_a_manifest_that_contradicts_its_parts_is_refused(
@@ -147,7 +147,10 @@ def out_of_time(number: int, frame: object) -> None:
 def test_no_changed_manifest_with_a_right_checksum_raises(
     gpu_host: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Unpacking reports an error, or the result is what the manifest describes."""
+    """Unpacking reports an error, or the result is what the manifest describes.
+
+    gpu_host: unbundle.py as a module, on a simulated host that can run the bundle.
+    """
     bundle = make_bundle(tmp_path)
     monkeypatch.setattr(gpu_host.sys, "stderr", io.StringIO())
     monkeypatch.setattr(gpu_host, "command_output", lambda command: "")

@@ -14,7 +14,10 @@ from bundle_builders import make_bundle
 
 
 def start_error(script: Any, bundle: Path, device: str = "gpu") -> tuple[int, str, str]:
-    """Return the (code, cause, advice) that a run on this host ends with; (0, "", "") if it would begin."""
+    """Return the (code, cause, advice) that a run on this host ends with; (0, "", "") if it would begin.
+
+    script: unbundle.py as a module; the fixture gpu_host gives it a simulated host that can run a bundle.
+    """
     try:
         script.require(script.checks(script.Bundle(str(bundle)), device))
     except script.BundleError as stop:
@@ -205,4 +208,4 @@ def test_options_for_a_shared_gpu_are_parsed_by_the_probe(script: Any) -> None:
 
     for extra_options, contention in (([], None), (["--no-contention"], False)):
         options = script.parse(["run", "--device", "gpu", *extra_options])
-        assert _parse(script.probe_arguments(options, 0.0)).contention is contention
+        assert _parse(script.probe_arguments(options, started=0.0)).contention is contention

@@ -40,7 +40,7 @@ NOT_A_PATH = {"env", "environment", "framework", "verdict", "source", "solution"
 NOT_PATHS = {("bundle", "python")}  # elsewhere `python` is a path; here it is a version
 
 PYTHON = sys.executable
-# {(command, parameter): arguments in which that parameter is the bad path, PATH}
+# {(command, parameter): arguments in which that parameter is the bad path, PATH}; prepare() makes TRACE-A and the like
 CALLS: dict[tuple[str, str], list[str]] = {
     ("run", "out"): ["run", "tf2.0", "--device", "cpu", "--out", "PATH"],
     ("status", "records"): ["status", "--json", "--records", "PATH"],
@@ -148,7 +148,7 @@ def test_every_parameter_that_may_be_a_path_has_a_call() -> None:
         if (name, parameter) not in CALLS and (is_path or parameter not in NOT_A_PATH)
     }
     assert missing == NOT_PATHS
-    assert CALLS.keys() - path_parameters.keys() == {("locate", "traces")}  # which says what its words are
+    assert CALLS.keys() - path_parameters.keys() == {("locate", "traces")}  # a flag: its trace files are in `words`
 
 
 def parsers() -> Iterator[tuple[str, argparse.ArgumentParser]]:

@@ -50,7 +50,8 @@ def run_tfdet(project: Project, *arguments: str | Path) -> subprocess.CompletedP
     )
 
 
-def test_an_uncaught_exception_prints_a_traceback_and_exits_4(checkout: Project) -> None:
+def test_an_uncaught_exception_prints_a_traceback_and_exits_3(checkout: Project) -> None:
+    """The exit code is RUN_FAILED, 3."""
     code = (
         "import sys; from tfdet.cli import environments, main; environments.find_project = lambda: 1 / 0;"
         "sys.argv = ['tfdet', 'envs']; main.main()"
@@ -134,14 +135,14 @@ def test_a_timeout_is_a_number_of_seconds(checkout: Project, seconds: str) -> No
 def test_a_failed_environment_does_not_keep_the_next_from_running(
     checkout: Project, record_line: Callable[..., bytes], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    requests = [parse(record_line(environment=key)) for key in ("tf2.0", "tf2.21")]
+    records = [parse(record_line(environment=key)) for key in ("tf2.0", "tf2.21")]
 
     def run_environment(project: Project, matrix: object, key: str, *rest: Any) -> RunResult:
         if key == "tf1.15":
             raise RunFailedError("no CPython 3.7 on this machine")
         if key == "tf1.14":
             raise PermissionError(13, "Permission denied", "/there")
-        return RunResult(ExitCode.CONTRADICTED, requests, None)
+        return RunResult(ExitCode.CONTRADICTED, records, None)
 
     monkeypatch.setattr("tfdet.engines.run.run_environment", run_environment)
     monkeypatch.setenv("TFDET_ROOT", str(checkout.root))
@@ -155,10 +156,10 @@ def test_a_failed_environment_does_not_keep_the_next_from_running(
 
 
 def test_status_of_one_record_file(copy: Project, record_line: Callable[..., bytes], tmp_path: Path) -> None:
-    code = min(current_hashes(copy)["bias-add-backprop"])
-    store_records(copy, record_line("differs", case_hash=code))
+    case_hash = min(current_hashes(copy)["bias-add-backprop"])
+    store_records(copy, record_line("differs", case_hash=case_hash))
     own_records = tmp_path / "mine.jsonl"
-    own_records.write_bytes(record_line(case_hash=code, machine="1" * 12))
+    own_records.write_bytes(record_line(case_hash=case_hash, machine="1" * 12))
 
     def verdict(*arguments: str | Path) -> str:
         cells = json.loads(run_tfdet(copy, "status", "--json", "--records", own_records, *arguments).stdout)["cells"]

@@ -1,4 +1,4 @@
-"""How the plugin finds the framework of a module when a session has imported several frameworks."""
+"""How the pytest plugin of tfdet finds the framework of a module when a session has imported several frameworks."""
 
 from __future__ import annotations
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import weekly
 from pytest_sessions import ARGUMENTS, run_session
 
+# ARGUMENTS choose a fake framework.  ran: the file in which steady() notes the name of each call.
 MODULE = """
 import functools
 import itertools

@@ -16,6 +16,7 @@ from tfdet.base.paths import cache_dir
 from tfdet.store.records import read_records
 
 GUIDE = (ROOT / "docs" / "how-to" / "test-your-own-op.md").read_text("utf-8")
+# ARGUMENTS choose a fake framework and 5 repeats, in each of 2 processes.
 MODULE = """
 import itertools
 import os

@@ -13,6 +13,7 @@ from pytest_sessions import ARGUMENTS, ENVIRON, run_session
 
 from tfdet.store.records import read_records
 
+# TFDET_ENGINE is set in the processes that run cases.  ARGUMENTS choose a fake framework.
 MODULE = """
 import os
 import pathlib

@@ -23,6 +23,7 @@ def test_lines_fit_and_words_are_whole(checkout: Project, columns: int, command:
     # A column of single letters is what a table makes of words that have no room.
     assert sum(len(line.split()) == 1 and len(line.strip()) <= 2 for line in lines) < len(lines) / 50
     text = "\n".join(lines)
+    # f9ac3a0c4da5 is the pseudonym of a machine whose records are stored.
     for word in {"status": ["crop-and-resize-backprop", "TDO"], "show": ["f9ac3a0c4da5"], "envs": ["ngc19.06-py3"],
                  "doctor": ["CPython 3.7"]}[command[0]]:  # fmt: skip
         assert word in text
@@ -31,7 +32,7 @@ def test_lines_fit_and_words_are_whole(checkout: Project, columns: int, command:
 def test_a_narrow_status_says_what_a_wide_one_says(checkout: Project) -> None:
     narrow, wide = (plain_lines(on_a_terminal(checkout.root, columns, "status", "--all")) for columns in (80, 1000))
     (row,) = (line for line in wide if re.match(r"crop-and-resize-backprop +none ", line))
-    assert row.split()[-1] == "✗"  # in the newest
+    assert row.split()[-1] == "✗"  # nondeterministic, in the newest environment
     below = narrow[narrow.index(next(line for line in narrow if line.startswith("crop-and-resize-backprop"))) :]
     none_row = next(line for line in below if line.startswith("  none"))
     assert "✗ TF 1.14 to " in none_row  # where it ends depends on where which device has evidence

@@ -51,7 +51,7 @@ class FakeNvml:
     """Answers like libnvidia-ml.so.1: returns a status, and writes the value to the pointer."""
 
     def __init__(self, gpu: Gpu, **otherwise: int | None) -> None:
-        """otherwise: the status of a question; None: an older library, which does not know it."""
+        """otherwise: {function: the status that it returns}; None: an older library, which lacks the function."""
         self._gpu, self._otherwise = gpu, otherwise
 
     def __getattr__(self, name: str) -> Callable[..., int]:

@@ -54,6 +54,7 @@ def test_compiled_pins_are_installed_last(checkout: Project, tmp_path: Path, com
     script = (checkout.docker / "install").read_text("utf-8")
     rest = script[script.index("select_pins() {") :]
     function = rest[: rest.index("\n}\n") + 3]
+    # select_pins 1 prints the pins of the packages in COMPILED, select_pins 0 those of all others.
     parts = [
         subprocess.run(
             ["sh", "-c", f"{function}\nselect_pins {selected}"],
@@ -105,11 +106,11 @@ def test_failures_have_a_cause_and_an_advice(checkout: Project, matrix: Matrix, 
 
 
 @pytest.mark.parametrize(
-    ("number", "cause"),
+    ("error", "cause"),
     [(PermissionError(13, "denied"), "has no access to Docker"), (ConnectionRefusedError(111, "refused"), "Docker")],
 )
-def test_an_unreachable_daemon_is_reported(number: OSError, cause: str) -> None:
-    assert cause in images._connection_error(Exception("Error while fetching server API version", number)).cause
+def test_an_unreachable_daemon_is_reported(error: OSError, cause: str) -> None:
+    assert cause in images._connection_error(Exception("Error while fetching server API version", error)).cause
 
 
 def test_an_address_without_a_daemon_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,4 +1,9 @@
-"""`tfdet prove`: what it prints of each kernel, its exit codes, and cases that are not a proof."""
+"""`tfdet prove`: what it prints of each kernel, its exit codes, and cases that are not a proof.
+
+A launch is proved if no order of execution gives other bytes.  The virtual GPU writes a report with a line for each
+launch, and for each copy, fill or call of the host that ends the proof.  A rule accepts accesses to memory whose order
+does not matter, such as `commuting` atomics.
+"""
 
 from __future__ import annotations
 

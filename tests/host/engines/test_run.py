@@ -24,7 +24,7 @@ from tfdet.engines.run import _journal, _recover_orphaned_journals
 from tfdet.store.records import parse, read_records
 from tfdet.store.signatures import bundle_path
 
-# Arguments of a short run; TWO: with these two solutions only.
+# Arguments of a short run; TWO: with two solutions only, the control and TensorFlow's enable_op_determinism().
 FEW = ["--source", "reduce-sum", "--source", "bias-add-backprop", "--repeats", "3", "--processes", "1"]
 TWO = ["--solution", "none", "--solution", "TEOD"]  # each takes a process of its own
 
@@ -178,9 +178,9 @@ GATES = (
 
 
 @pytest.mark.tensorflow
-@pytest.mark.parametrize("beside", weekly.select_for_today(["store", "out"]))
+@pytest.mark.parametrize("destination", weekly.select_for_today(["store", "out"]))
 def test_after_sigkill_no_process_writes_and_no_run_counts_twice(
-    copy: Project, tf_python: Callable[[str], Path], tmp_path: Path, beside: str
+    copy: Project, tf_python: Callable[[str], Path], tmp_path: Path, destination: str
 ) -> None:
     tf_python("tf2.21")
     opened = tmp_path / "open"
@@ -189,7 +189,7 @@ def test_after_sigkill_no_process_writes_and_no_run_counts_twice(
     copy.suite("tensorflow").mkdir()
     (copy.suite("tensorflow") / "test_gate.py").write_text(GATES.replace("OPEN", repr(str(opened))))
     arguments_of_few = ["tf2.21", "--device", "cpu", *FEW, "--solution", "none"]
-    arguments_of_few += ["--out", str(tmp_path / "r.jsonl")] if beside == "out" else []
+    arguments_of_few += ["--out", str(tmp_path / "r.jsonl")] if destination == "out" else []
     process = subprocess.Popen(
         command(*arguments_of_few),
         env=environ(copy),
@@ -210,7 +210,7 @@ def test_after_sigkill_no_process_writes_and_no_run_counts_twice(
     assert not remaining_processes(process.pid)
     opened.touch()
     assert second.communicate(timeout=300)[1] and second.returncode == 0
-    paths = [tmp_path / "r.jsonl"] if beside == "out" else list(copy.evidence.glob("*/*.jsonl"))
+    paths = [tmp_path / "r.jsonl"] if destination == "out" else list(copy.evidence.glob("*/*.jsonl"))
     records = [record for path in paths for record in read_records(path)]
     assert len({record.key for record in records}) == len(records) == 4
     assert not list(copy.journals.glob("*/records.jsonl"))

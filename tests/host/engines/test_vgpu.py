@@ -1,4 +1,9 @@
-"""The virtual GPU as a user calls it: any program, what it requires, and no effect on other programs."""
+"""The virtual GPU as a user calls it: any program, what it requires, and no effect on other programs.
+
+It emulates a GPU on the CPU, by a libcuda.so.1 of its own.  A schedule is the order in which it executes blocks, warps
+and lanes; NAME@LAUNCH:FIRST-LAST limits it to some decisions of one launch.  A CPU fallback computes a call of a vendor
+library, such as cuBLAS, on the CPU.
+"""
 
 from __future__ import annotations
 
@@ -166,14 +171,14 @@ def test_doctor_checks_for_a_compiler_and_not_for_a_gpu(checkout: Project) -> No
     assert not {"GPU", "driver", "GPU code", "NVIDIA runtime in Docker"}.intersection(names)
 
 
-@pytest.mark.parametrize(("key", "brings"), [("tf2.0", False), ("tf2.21", True)])
+@pytest.mark.parametrize(("key", "has_nvidia"), [("tf2.0", False), ("tf2.21", True)])
 def test_nvidias_libraries_are_left_out_and_nothing_else(
-    checkout: Project, tmp_path: Path, key: str, brings: bool
+    checkout: Project, tmp_path: Path, key: str, has_nvidia: bool
 ) -> None:
     complete = checkout.lock(key, "gpu").read_text("utf-8")
     bare = without_nvidia(complete)
     removed = set(complete.splitlines()) - set(bare.splitlines())
-    assert bool(removed) is brings
+    assert bool(removed) is has_nvidia
     assert all(line.startswith(("nvidia-", "    --hash")) for line in removed)
     assert "\nnvidia-" not in bare and "\ntensorflow" in bare
     lock = tmp_path / "bare.txt"

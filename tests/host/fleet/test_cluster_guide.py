@@ -33,7 +33,7 @@ def test_the_guides_commands_print_what_it_shows(
     for path in [*copy.evidence.glob("*/*.jsonl"), *machines["cluster"].glob("matrix/evidence/*/*.jsonl")]:
         path.unlink()
     for machine, text in BLOCK.findall(GUIDE):
-        if machine == "home":  # what was sent has come
+        if machine == "home":  # the user has copied the records from the cluster
             shutil.copy(machines["cluster"] / "records.jsonl", copy.root)
         script = "set -e\n" + "\n".join(row.removeprefix("$ ") for row in text.splitlines())
         prelude = f'tfdet() {{ "{sys.executable}" -m tfdet "$@"; }}\n'
@@ -43,6 +43,7 @@ def test_the_guides_commands_print_what_it_shows(
         )  # fmt: skip
         assert done.returncode == 0, (text, done.stderr)
     (added_file,) = copy.evidence.glob("*/*.jsonl")
+    # none is the control, TDO the solution TF_DETERMINISTIC_OPS=1.
     assert {(r.source, r.solution) for r in read_records(added_file)} == {("reduce-sum", "none"), ("reduce-sum", "TDO")}
 
 

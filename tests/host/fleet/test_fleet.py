@@ -91,7 +91,10 @@ def folder(tmp_path: Path, checkout: Project) -> FleetFolder:
 def write_attempt(
     folder: FleetFolder, name: str, lines: bytes = b"", code: int | None = None, node: str = "n1"
 ) -> None:
-    """Write the files of one attempt at a task: its start, its journal, and its end if it has an exit code."""
+    """Write the files of one attempt at a task: its start, its journal, and its end if it has an exit code.
+
+    name: TASK-ATTEMPT; 0-1 is an attempt at task 0.
+    """
     folder.record_start(name, AttemptStart(node=node, started=0.0))
     folder.journal(name).write_bytes(lines)
     if code is not None:
@@ -183,6 +186,7 @@ def test_tasks_and_submitters_are_killed_and_no_record_is_lost_or_doubled(tmp_pa
     assert "3 of 3 tasks done" in output
     (file,) = project.evidence.glob("cpu/*.jsonl")
     records = list(read_records(file))
+    # Each case once under the control, none, and once under AGAIN0, the only solution of bare_project.
     assert Counter(record.key for record in records) == Counter(
         {("bare1.0", "cpu", f"bare-{s}", f"bare-{s}-{n}-host", key): 1
          for s in range(3) for n in range(4) for key in ("none", "AGAIN0")}

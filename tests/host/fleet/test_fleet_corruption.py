@@ -21,7 +21,10 @@ from tfdet.fleet.progress import compute_progress
 
 @pytest.fixture
 def folder(tmp_path: Path, checkout: Project) -> FleetFolder:
-    """A fleet's folder with three tasks, of which the first is done."""
+    """A fleet's folder with three tasks, of which the first is done.
+
+    ended/0-1.json: the end of attempt 1 at task 0.  rounds/0000.json and .ids: the first submission and its job IDs.
+    """
     fleet_folder = create_folder(tmp_path / "fleet", checkout, "tf2.0", "tf2.0", "tf2.0")
     fleet_folder.record_submission(fleet_folder.add_submission([0]), ["7"])
     write_attempt(fleet_folder, "0-1", b"", code=0)

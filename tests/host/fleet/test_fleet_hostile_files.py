@@ -45,7 +45,10 @@ def folder(tmp_path: Path, checkout: Project) -> FleetFolder:
 
 
 def write_attempt(folder: FleetFolder, name: str, lines: bytes, code: int | None = None) -> None:
-    """Write the files of one attempt at a task: its start, its journal, and its end if it has an exit code."""
+    """Write the files of one attempt at a task: its start, its journal, and its end if it has an exit code.
+
+    name: TASK-ATTEMPT; 0-1 is an attempt at task 0.
+    """
     folder.record_start(name, AttemptStart(node="n1", started=0.0))
     folder.journal(name).write_bytes(lines)
     if code is not None:
@@ -172,7 +175,7 @@ class Cancelled(Slurm):
     """A submitter that another process cancels while it submits."""
 
     def __init__(self, folder: FleetFolder) -> None:
-        self.folder, self.ended = folder, 0
+        self.folder, self.cancel_calls = folder, 0
 
     def cancel_orphans(self) -> None:
         pass
@@ -185,7 +188,7 @@ class Cancelled(Slurm):
         return ["7"]
 
     def cancel(self) -> None:
-        self.ended += 1
+        self.cancel_calls += 1
 
 
 def test_jobs_submitted_during_cancellation_are_cancelled(
@@ -195,7 +198,7 @@ def test_jobs_submitted_during_cancellation_are_cancelled(
     monkeypatch.setattr("tfdet.fleet.watch.MAX_ARRAY_SIZE", 1)
     cluster = Cancelled(folder)
     assert not watch(folder, cluster, lambda progress: None, 0.01).complete
-    assert cluster.ended == 1, "its jobs stayed in the queue"
+    assert cluster.cancel_calls == 1, "its jobs stayed in the queue"
     assert len(folder.submissions()) == 1, "it went on sending"
 
 

@@ -30,7 +30,8 @@ SCANCEL = '#!/bin/sh\necho "$@" >>"$FAKE_SLURM/ended"\n'
 def fake_slurm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Put scripts for Slurm's commands first on PATH; return the folder of their files:
 
-    queue, ended, refuses, silent.
+    queue has what squeue prints, scripts what sbatch got, ended what scancel got.  If they exist, refuses and
+    refuses-exclude make sbatch fail, and silent makes squeue fail.
     """
     for name, text in (("sbatch", SBATCH), ("squeue", SQUEUE), ("scancel", SCANCEL), ("srun", "#!/bin/sh\n")):
         path = tmp_path / "bin" / name
@@ -62,6 +63,7 @@ def test_a_submission_is_a_job_array_with_the_resources_of_its_tasks(fake_slurm:
     submission = folder.add_submission([0, 2])
     assert Slurm(folder).submit(submission, ResourceRequest(60, ("n1", "n2"))) == ["7_0", "7_1"]
     script = (fake_slurm / "scripts").read_text()
+    # The memory is the fleet's 4096 MB and 2048 MB for the suite itself.
     for option in ("array=0-1%2", "gres=gpu:h100:1", "mem=6144MB", "time=60", "partition=gpu", "exclude=n1,n2",
                    "job-name=tfdet-x-0000", "requeue"):  # fmt: skip
         assert f"#SBATCH --{option}\n" in script.replace("'", ""), option

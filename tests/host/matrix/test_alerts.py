@@ -79,16 +79,16 @@ def test_every_build_with_a_list_of_ops_was_read_completely(checkout: Project) -
 
 def test_names_in_recorded_errors_were_read_from_the_build(checkout: Project) -> None:
     """Recorded error messages of these builds confirm the names that were read."""
-    names_by_op: dict[str, set[str]] = {}
+    names_by_environment: dict[str, set[str]] = {}
     for path in sorted(checkout.evidence.glob("*/torch*.jsonl")):
         for line in path.read_text("utf-8").splitlines():
             record = json.loads(line)
             if record["observation"] == "raises":
                 name = re.match(r"(.*?) does not have a deterministic implementation", record["error"]["message"])
                 assert name, record["error"]["message"]
-                names_by_op.setdefault(path.stem, set()).add(name[1])
-    assert len(names_by_op["torch2.11"]) >= 20
-    for environment, names in names_by_op.items():
+                names_by_environment.setdefault(path.stem, set()).add(name[1])
+    assert len(names_by_environment["torch2.11"]) >= 20
+    for environment, names in names_by_environment.items():
         stored = alerts.load(checkout.matrix, environment)
         assert stored is not None
         assert names <= stored.callers
@@ -100,7 +100,7 @@ ON_CUDA = Meaning(callers=["an_op_cuda"], ops=["an-op"], apis=["torch.an_op"], d
 
 
 @pytest.mark.parametrize(
-    ("documented", "refuses", "ops_in_build", "kinds"),
+    ("documented", "refuses", "confirmed", "kinds"),
     [
         ([RAISES], [ON_CUDA], {"torch.an_op"}, []),
         ([], [], set(), []),
@@ -113,9 +113,10 @@ ON_CUDA = Meaning(callers=["an_op_cuda"], ops=["an-op"], apis=["torch.an_op"], d
     ],
 )
 def test_disagreements_of_alerts_and_documentation(
-    documented: list[DocumentedEntry], refuses: list[Meaning], ops_in_build: set[str], kinds: list[str]
+    documented: list[DocumentedEntry], refuses: list[Meaning], confirmed: set[str], kinds: list[str]
 ) -> None:
-    kinds_found = list(disagreements(documented, refuses, frozenset(ops_in_build)))
+    """refuses: alerts in the code.  confirmed: APIs that an alert in the build confirms."""
+    kinds_found = list(disagreements(documented, refuses, frozenset(confirmed)))
     assert [kind for kind, _ in kinds_found] == kinds
     assert all("an_op" in text for _, text in kinds_found)
 
@@ -153,10 +154,10 @@ def test_only_alerts_of_the_build_are_selected() -> None:
     meanings = alerts.Meanings(
         function="f", libraries="l", alerts=[ON_CUDA, ON_CUDA.model_copy(update={"callers": ["x", "y"]})]
     )
-    ops_in_build = Alerts(
+    alerts_in_build = Alerts(
         wheel=alerts.Wheel(file="w.whl", sha256="0" * 64),
         unresolved_calls=0,
         alerts=[Alert(library="l", caller="y", calls=1)],
     )
-    assert [meaning.callers for meaning in alerts.meanings_in_build(meanings, ops_in_build)] == [["y"]]
+    assert [meaning.callers for meaning in alerts.meanings_in_build(meanings, alerts_in_build)] == [["y"]]
     assert alerts.meanings_in_build(meanings, None) == []

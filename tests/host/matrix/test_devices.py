@@ -21,6 +21,7 @@ from tfdet.matrix.load import load_matrix
 from tfdet.store.cases import current_cases
 from tfdet_probe import devices as probes
 
+# Details of a record: the schedules of the reference and of the other runs, and the hash of the virtual GPU's code.
 SCHEDULES = {"reference": "serial", "schedules": ["reverse", "random:7"], "sources": "0" * 12}
 SM70 = {"kind": "vgpu", "model": "vgpu-sm70", "details": SCHEDULES}
 SOURCE = "bias-add-backprop"
@@ -42,7 +43,7 @@ def test_claims_name_every_kind_of_device(devices: DeviceRegistry) -> None:
 
 
 @pytest.mark.parametrize(
-    ("device", "word", "backs"),
+    ("device", "claim_device", "backs"),
     [
         ("cpu", "cpu", "measured"),
         ("gpu", "gpu", "measured"),
@@ -51,8 +52,10 @@ def test_claims_name_every_kind_of_device(devices: DeviceRegistry) -> None:
         ("cpu2", None, "measured"),
     ],
 )
-def test_which_cells_a_device_may_back(device: str, word: str | None, backs: str, devices: DeviceRegistry) -> None:
-    assert (devices.claim_device(device), devices.evidence_kind(device)) == (word, backs)
+def test_which_cells_a_device_may_back(
+    device: str, claim_device: str | None, backs: str, devices: DeviceRegistry
+) -> None:
+    assert (devices.claim_device(device), devices.evidence_kind(device)) == (claim_device, backs)
 
 
 def cases_of(project: Project) -> tuple[str, list[tuple[str, str]]]:
@@ -84,7 +87,7 @@ def cells(project: Project) -> dict[tuple[str, ...], dict[str, Any]]:
 
 
 def readme_row(project: Project) -> str:
-    """Return the README's row of the source."""
+    """Return the README's row of the source; its marks: m measured, e emulated, ✗ contradicted."""
     assert run_tfdet(project, "status", "--write").returncode in (ExitCode.OK, ExitCode.CONTRADICTED)
     lines = (project.root / "README.md").read_text("utf-8").splitlines()
     return next(line for line in lines if line.startswith("| `tf.nn.bias_add` backprop"))

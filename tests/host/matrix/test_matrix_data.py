@@ -17,6 +17,7 @@ ROOT = Path(__file__).resolve().parents[3]
 MATRIX = ROOT / "matrix"
 LOCKS = ROOT / "docker" / "locks"
 
+# The files of TensorFlow that tensorflow-determinism 0.3.0 names as possible sources of nondeterminism.
 ORIGINAL_FILES = {
     "crop_and_resize_op_gpu.cu.cc",
     "scatter_functor_gpu.cu.h",
@@ -36,6 +37,7 @@ ORIGINAL_FILES = {
 }
 
 # The table of tensorflow-determinism 0.3.0: row, "NGC 19.06+ / TF 2.1", "TF 1.14, 1.15, 2.0".
+# TCD: TF_CUDNN_DETERMINISTIC.  TDO: TF_DETERMINISTIC_OPS.  TDP: tfdeterminism.patch.  NS1: no solution.
 ORIGINAL_TABLE = [
     ("TF auto-tuning of cuDNN convolution algorithms", "TCD TDO", "TCD TDP"),
     ("cuDNN convolution backprop to weight gradients", "TCD TDO", "TCD TDP"),

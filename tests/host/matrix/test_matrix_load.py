@@ -12,6 +12,7 @@ from tfdet.base.paths import Project
 from tfdet.matrix.load import load_file, load_matrix, natural_sort_key
 from tfdet.matrix.models import Environment, Source
 
+# A file of matrix/sources. TDO, TDP and TEOD are keys of solutions, which make sources deterministic.
 GOOD = """\
 title = "a source"
 group = "gpu-later"

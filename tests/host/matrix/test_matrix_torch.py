@@ -1,4 +1,9 @@
-"""PyTorch's own samples and lists, from the wheel to a cell; TensorFlow's cells do not change."""
+"""PyTorch's own samples and lists, from the wheel to a cell; TensorFlow's cells do not change.
+
+The samples are the inputs of ops that PyTorch ships; the lists are those that the documentation has of ops that are
+deterministic or raise under UDA, the solution `torch.use_deterministic_algorithms(True)`; none is the control.
+The mark `tensorflow` means that a test runs a real framework.
+"""
 
 from __future__ import annotations
 
@@ -224,9 +229,9 @@ def test_an_op_runs_in_other_dtypes_and_compiled(torch_python: Path, checkout: P
     cases = ["largest-sample-compiled", *(f"samples-in-{dtype}-eager" for dtype in supported)]
     assert dtypes == dict.fromkeys(cases, "equal")
     assert not [case for source, case in observed if source == "torch-bitwise-not" and "float" in case]
-    lame = records["torch-jiterator-unary", "largest-sample-compiled", "none"]
-    assert lame.observation == "unsupported"
-    assert lame.error is not None and lame.error.message.startswith("torch.compile cannot take it: ")
+    uncompiled = records["torch-jiterator-unary", "largest-sample-compiled", "none"]
+    assert uncompiled.observation == "unsupported"
+    assert uncompiled.error is not None and uncompiled.error.message.startswith("torch.compile cannot take it: ")
     largest = records["torch-index-put", "largest-sample-compiled", "none"]
     assert (largest.mode, largest.runs, largest.ran_on) == ("compiled", 4, ["CPU:0"])
 
@@ -335,8 +340,8 @@ def test_an_op_that_raises_for_some_arguments_is_claimed_deterministic_in_part(c
     newest = {"==2.13", "==2.14", "==2.15"}
     assert {claims[version] for version in newest} == {("deterministic", True)}
     assert {claims[version] for version in claims.keys() - newest} == {("raises", True)}
-    calm = load_matrix(checkout.matrix).source("torch-index-copy")
-    assert {(claim.outcome, claim.partly) for claim in calm.claims} == {("deterministic", False)}
+    never_raises = load_matrix(checkout.matrix).source("torch-index-copy")
+    assert {(claim.outcome, claim.partly) for claim in never_raises.claims} == {("deterministic", False)}
 
 
 def test_pytorch_is_not_installed_on_the_host() -> None:

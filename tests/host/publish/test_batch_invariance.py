@@ -112,7 +112,7 @@ def test_comments_do_not_change_the_hash_of_the_method(tmp_path: Path) -> None:
 
 
 def batch_record(**changes: Any) -> BatchInvarianceRecord:
-    """Return a record of one case, with these fields changed."""
+    """Return a record of one case, with these fields changed; `method` is the hash of the measuring code."""
     machine = {"processor": "a CPU", "capability": "AVX2", "libraries": "MKL", "cores": 2, "threads": 2}
     content: dict[str, Any] = {
         "schema": 1, "environment": "torch2.13", "framework": {"name": "torch", "version": "2.13.0"}, "device": "cpu",
@@ -129,7 +129,7 @@ def batch_record(**changes: Any) -> BatchInvarianceRecord:
         ({}, "✓"),
         ({"depends_on": ["size"], "differs": [4, 8]}, "from 4"),
         ({"depends_on": ["size"], "differs": [2, 4]}, "in 2, 4"),
-        ({"depends_on": ["size", "position", "others"], "differs": [2, 4, 8]}, "from 2 po"),
+        ({"depends_on": ["size", "position", "others"], "differs": [2, 4, 8]}, "from 2 po"),  # p: position, o: others
         ({"depends_on": ["unsteady"], "differs": [8]}, "unsteady"),
         ({"error": "NotImplementedError: no kernel"}, "–"),
         ({"method": "earlier"}, "stale"),
@@ -178,6 +178,7 @@ def test_stored_records_are_of_the_current_code_and_have_a_control(checkout: Pro
 
 def test_the_page_has_every_case(checkout: Project) -> None:
     text = (checkout.root / "docs" / "reference" / "batch-invariance.md").read_text("utf-8")
+    # The letters begin marks: from, in, one thread, stale, unsteady. A control depends on its batch by construction.
     for table in tables(checkout):
         assert f"### {table.title}" in text
         for row in table.rows:

@@ -1,4 +1,8 @@
-"""`tfdet locate`: its result on a terminal and as a page; untrusted text stays text."""
+"""`tfdet locate`: its result on a terminal and as a page; untrusted text stays text.
+
+It runs a program several times by the debug tool, `python -m tfdeterminism.trace`, which finds the op that differs
+first (the culprit) and, by pinning what enters the program to one value, the cause.
+"""
 
 from __future__ import annotations
 
@@ -239,6 +243,7 @@ def test_a_browser_shows_it(traces: list[str], tmp_path: Path) -> None:
     assert "<title>drawn</title>" in ran.stdout, ran.stderr[-500:]
 
 
+# A cause, and the search for causes, as the JSON of the debug tool has them.
 CAUSE: dict[str, Any] = {
     "kind": "listing", "words": "the order in which the file system lists a folder", "first_run_only": False,
     "places": [{"file": "data.py", "line": 7, "what": "listdir", "text": f"x = os.listdir({EVIL!r})", "path": None}],

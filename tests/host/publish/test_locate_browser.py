@@ -1,4 +1,7 @@
-"""The page of `tfdet locate` in a real browser: plot, values, light and dark scheme, no network access."""
+"""The page of `tfdet locate` in a real browser: plot, values, light and dark scheme, no network access.
+
+The command finds the first op (the culprit) whose output differs between two runs of a program.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +29,10 @@ EVIL = '"><img src=x onerror=alert(1)>'
 
 
 def tensor(op: str, role: str, **changes: Any) -> dict[str, Any]:
-    """Return the recorded values of one tensor, as in the JSON of the debug tool."""
+    """Return the recorded values of one tensor, as in the JSON of the debug tool.
+
+    role: culprit, loss, or path, which lies between them.
+    """
     return {"op": op, "name": f"model/{op}", "file": "train.py", "line": 23, "step": 7, "role": role,
             "dtype": "float32", "shape": [4, 4], "elements": 16, "compared": 16, "differing": 3, "absolute": 0.00012,
             "relative": 0.02, "ulps": 1490, "index": [1, 2], "values_at_index": [0.5, 0.50012], "shapes": None,
@@ -136,7 +142,7 @@ def test_the_page_is_accessible(open_page: Callable[..., Page], tmp_path: Path, 
     assert (max(map(int, background[4:-1].split(","))) < 80) == (scheme == "dark")
 
 
-# What must be seen to be gone or changed; the last a machine may draw otherwise.
+# (style, whether the comparison of images must notice it); the last one changes only how letters are drawn.
 STYLES_THAT_BREAK_THE_PAGE = [
     ("svg.plot polyline, svg.plot circle { visibility: hidden }", True),
     ("#amounts { display: none }", True),

@@ -32,7 +32,10 @@ def make_op_row(
     tolerance: float = 0.0,
     on_gpu: tuple[Verdict, Verdict] | None = None,
 ) -> OpRow:
-    """Return the row of an op with these verdicts: without a solution, under UDA, and both on an H100."""
+    """Return the row of an op with these verdicts: without a solution, under UDA, and both on an H100.
+
+    tolerance: the difference of two runs that PyTorch's own gradient tests allow.
+    """
     op = Op(
         key="an-op", name="an_op", variant="", samples=1, dtype="float32", backward=True, tolerance=tolerance,
         reached=["an_op"], tags=[],
@@ -43,6 +46,7 @@ def make_op_row(
     return OpRow(op, "torch-an-op", documented, [], verdicts)
 
 
+# Entries of the documentation: CUDA says that the gradient of the op raises on GPUs.
 CUDA = DocumentedEntry(api="torch.an_op", says="raises", devices=["gpu"], backward=True, modes=[])
 DETERMINISTIC = CUDA.model_copy(update={"says": "deterministic"})
 EQUAL, DIFFERS, RAISES = Verdict.NOT_SHOWN, Verdict.NONDETERMINISTIC, Verdict.RAISES
@@ -239,6 +243,7 @@ def test_a_row_counts_the_order_dependent_kernels_of_its_op(checkout: Project, s
     }
     cells_of_build = by_environment["torch2.14"]
     ops = ("nn-functional-adaptive-max-pool3d", "nn-functional-avg-pool1d", "cumsum", "abs")
+    # °: the kernels are attributed to the op by names and sources.
     assert [cells_of_build[op] for op in ops] == ["8°", "0", "not seen", ""]
     assert set(by_environment[KEY].values()) == {""}, "its build for CUDA is not audited"
     attention = [by_environment[key]["nn-functional-scaled-dot-product-attention"] for key in ("torch2.0", "torch2.4")]

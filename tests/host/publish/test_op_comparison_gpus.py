@@ -1,4 +1,8 @@
-"""What signed records of a GPU show about a framework's ops, on its page and on the site."""
+"""What signed records of a GPU show about a framework's ops, on its page and on the site.
+
+UDA is the solution `torch.use_deterministic_algorithms(True)`, "the switch"; none is the control.  Marks: ✗ 20/20
+differs, ✓ 0/20 does not although the control does, ≈ was not seen to differ.
+"""
 
 from __future__ import annotations
 

@@ -18,6 +18,8 @@ from tfdet.verdicts.remaining_sources import recipe_of, remaining
 from tfdet.verdicts.status import Status
 
 
+# TDP: tfdeterminism.patch.  TDO: TF_DETERMINISTIC_OPS.  TDO-FE: with TF_CUDNN_USE_FRONTEND, too.  TEOD:
+# tf.config.experimental.enable_op_determinism().  ED, below: tfdeterminism.enable_determinism().
 @pytest.mark.parametrize(
     ("key", "solution"),
     [

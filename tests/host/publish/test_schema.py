@@ -30,16 +30,16 @@ def test_every_file_fits_its_schema(checkout: Project) -> None:
 
 
 def test_files_of_ops_are_valid_by_their_schema(checkout: Project) -> None:
-    read = jsonschema.Draft202012Validator(json.loads(schemas()["ops.json"]))
-    written = jsonschema.Draft202012Validator(json.loads(schemas()["names.json"]))
+    ops_validator = jsonschema.Draft202012Validator(json.loads(schemas()["ops.json"]))
+    names_validator = jsonschema.Draft202012Validator(json.loads(schemas()["names.json"]))
     files = list((checkout.matrix / "ops").glob("*/*.json"))
     assert files
     for path in files:
         content = json.loads(path.read_text("utf-8"))
-        assert not list(read.iter_errors(content)), path
-        assert list(read.iter_errors({**content, "commit": "main"}))
+        assert not list(ops_validator.iter_errors(content)), path
+        assert list(ops_validator.iter_errors({**content, "commit": "main"}))
     for path in (checkout.matrix / "ops").glob("*/names.toml"):
-        assert not list(written.iter_errors(tomllib.loads(path.read_text("utf-8")))), path
+        assert not list(names_validator.iter_errors(tomllib.loads(path.read_text("utf-8")))), path
 
 
 def test_a_record_is_valid_by_its_schema_and_a_broken_one_is_not(record_line: Callable[..., bytes]) -> None:

@@ -1,4 +1,8 @@
-"""`tfdet show` lists each kernel and reason of the binaries, and each explanation of a proof, once."""
+"""`tfdet show` lists each kernel and reason of the binaries, and each explanation of a proof, once.
+
+A reason is why the audit of a build's binaries finds a kernel order-dependent, or not.  A proof says that no order of
+execution changes a result.
+"""
 
 from __future__ import annotations
 
@@ -43,6 +47,7 @@ def test_each_explanation_of_a_proof_is_shown_once(source: str) -> None:
     ]
     names: list[list[str]] = []
     headers: dict[tuple[str, ...], list[list[str]]] = {}  # by the explanation below them
+    # Lines of an explanation are indented by six spaces, those of its cases by less.
     for is_explanation, lines in groupby(list(proof_views.explain(records))[1:], lambda line: line.startswith(" " * 6)):
         if is_explanation:
             explanation = tuple(line.strip() for line in lines)

@@ -44,13 +44,13 @@ def test_each_report_is_complete(checkout: Project, comparisons: list[OpComparis
 
 
 def test_a_report_says_if_the_code_was_read_and_not_run(checkout: Project, comparisons: list[OpComparison]) -> None:
-    """The records of index_reduce on the virtual GPU are removed for this test."""
+    """`unrun` is the comparisons without any verdict of a record."""
     unrun = [
         replace(comparison, rows=[replace(row, verdicts={}) for row in comparison.rows]) for comparison in comparisons
     ]
     code_only = [
-        {report.finding.key: report.is_code_only for report in reports(checkout, "torch", with_or_without)}
-        for with_or_without in (comparisons, unrun)
+        {report.finding.key: report.is_code_only for report in reports(checkout, "torch", compared)}
+        for compared in (comparisons, unrun)
     ]
     assert [by_key["index-reduce"] for by_key in code_only] == [False, True]
     assert not any(by_key["lstsq-pivots"] for by_key in code_only)

@@ -19,12 +19,12 @@ from tfdet.store.fast_records import DeviceSummary, RecordSummary
 from tfdet.verdicts.infer import CellKey, EvidenceIndex, InferredCell, Verdict
 from tfdet.verdicts.variants import variants_of
 
-# Cases of one op, by how it runs: in its first dtype, in other dtypes, compiled.
 CPU_SUMMARY = DeviceSummary("cpu", CPU)
 OP = Op(
     key="an-op", name="an_op", variant="", samples=1, dtype="float32", dtypes=["float64", "float16"], backward=True,
     tolerance=0.0, reached=["an_op"], tags=[],
 )  # fmt: skip
+# Cases of one op, by how it runs: in its first dtype, in other dtypes, compiled.
 FIRST, DOUBLE, HALF, COMPILED = (
     "samples-forward-eager", "samples-in-float64-eager", "samples-in-float16-eager", "largest-sample-compiled",
 )  # fmt: skip
@@ -72,7 +72,7 @@ def test_each_variant_has_a_verdict_of_its_own() -> None:
         "eager": Verdict.NONDETERMINISTIC, "its first dtype": Verdict.NOT_SHOWN, "float16": Verdict.NONDETERMINISTIC,
         "compiled": Verdict.UNSUPPORTED,
     }  # fmt: skip
-    # Of another dtype's control nothing follows.
+    # Deterministic only if the control of the same variant differed.
     assert uda.variants["its first dtype"].verdict is Verdict.NOT_SHOWN
     assert uda.variants["float16"].verdict is Verdict.DETERMINISTIC
     assert uda.variants["compiled"].verdict is Verdict.NOT_SHOWN

@@ -62,19 +62,19 @@ def test_the_action_fails_on_an_error_and_tells_where_the_findings_are(workspace
 
 
 @pytest.mark.parametrize(
-    ("inputs", "code", "is_told"),
+    ("inputs", "code", "has_output"),
     [
-        ({"SOLUTIONS": "TEOD ED"}, 0, True),
+        ({"SOLUTIONS": "TEOD ED"}, 0, True),  # keys of solutions that the program is assumed to enable
         ({"FILES": "no/such/*.py"}, 2, False),
         ({"PROGRAM_PYTHON": "no-such-python"}, 2, False),
         ({"FILES": "$(touch pasted)"}, 2, False),
     ],
 )
 def test_each_input_of_the_action_reaches_the_command(
-    workspace: Path, inputs: dict[str, str], code: int, is_told: bool
+    workspace: Path, inputs: dict[str, str], code: int, has_output: bool
 ) -> None:
     exit_code, outputs = run_check_step(workspace, **inputs)
-    assert (exit_code, bool(outputs)) == (code, is_told)
+    assert (exit_code, bool(outputs)) == (code, has_output)
     assert not (workspace / "pasted").exists()
 
 

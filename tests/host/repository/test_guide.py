@@ -21,7 +21,7 @@ GUIDE = ROOT / "docs" / "how-to" / "add-to-the-matrix.md"
 BLOCK = re.compile(r"^```\w+ file=(?P<path>\S+)\n(?P<text>.*?)^```", re.M | re.S)
 
 
-# What reads all of the matrix and could have counted on what is in it.
+# Tests that read all of the matrix, so that an entry may break them.
 MATRIX_CHECKS = [
     *(f"tests/host/matrix/test_{name}.py" for name in ("frameworks", "matrix_data", "matrix_load")),
     *(f"tests/host/publish/test_{name}.py" for name in ("recipe", "schema", "version_ranges")),
@@ -67,6 +67,7 @@ def test_the_guides_source_needs_one_toml_file_and_one_function(
     assert {r.case for r in stored_records} == {
         f"cumsum-{dtype}-{mode}" for dtype in ("float32", "float64") for mode in ("eager", "function", "session")
     }
+    # The control, and the solutions on a CPU that apply to all ops of TensorFlow.
     assert {r.solution for r in stored_records} == {"none", "TDO", "TEOD", "ED"}
     assert {r.observation for r in stored_records} == {"equal"}
     assert "cumsum-backprop" in done.stdout

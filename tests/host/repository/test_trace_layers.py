@@ -91,6 +91,7 @@ def test_no_op_of_a_framework_is_named_outside_its_folder() -> None:
     for layer in set(BELOW) - {"capture"}:
         for path in files(layer):
             words = {word for text in strings(path) for word in text.replace("(", " ").split()}
+            # The names of these six ops are English words, too.
             assert not words & (ops - {"Case", "If", "While", "Size", "Shape", "Rank"}), path
             assert not [word for word in words if word.startswith(("aten.", "c10d"))], path
 

@@ -23,11 +23,11 @@ PROGRAMS = {
 }
 
 
-@pytest.mark.parametrize("defect", sorted(PROGRAMS))
-def test_an_unknown_tensorflow_does_not_end_the_program(tmp_path: Path, defect: str) -> None:
+@pytest.mark.parametrize("entry_point", sorted(PROGRAMS))
+def test_an_unknown_tensorflow_does_not_end_the_program(tmp_path: Path, entry_point: str) -> None:
     (tmp_path / "tensorflow").mkdir()
     (tmp_path / "tensorflow" / "__init__.py").write_text(UNKNOWN)
-    program = f"from tfdeterminism import trace\n{PROGRAMS[defect]}\nprint('went on')"
+    program = f"from tfdeterminism import trace\n{PROGRAMS[entry_point]}\nprint('went on')"
     done = subprocess.run(
         [sys.executable, "-c", program],
         cwd=tmp_path,

@@ -29,7 +29,7 @@ def follow(name: str, root: Path, folder: Path) -> None:
         assert not guides.missing_lines(lines, done.stdout), (arguments, done.stdout)
 
 
-@weekly.on_day(3)
+@weekly.on_day(3)  # on one day in six
 def test_look_up_an_op(checkout: Project, tmp_path: Path) -> None:
     follow("look-up-an-op.md", checkout.root, tmp_path)
 
@@ -37,7 +37,7 @@ def test_look_up_an_op(checkout: Project, tmp_path: Path) -> None:
 @weekly.on_day(5)
 @pytest.mark.tensorflow
 def test_run_the_matrix(copy: Project, tf_python: Callable[[str], Path], tmp_path: Path) -> None:
-    tf_python("tf2.21")
+    tf_python("tf2.21")  # makes the environment, or skips the test if that needs a Python that is not installed
     follow("run-the-matrix.md", copy.root, tmp_path)
 
 

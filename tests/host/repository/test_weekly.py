@@ -8,7 +8,7 @@ from long_tests import listed_functions
 
 
 @pytest.mark.parametrize(
-    ("values", "days", "first"),
+    ("values", "days", "first"),  # days 0: as many as there are values; first: the day of the first value
     [(["a", "b"], 0, 0), (["a", "b", "c"], 0, 2), (["a", "b", "c", "d"], 3, 0), (["a"], 6, 5)],
 )
 def test_each_value_is_tested_on_one_day(
@@ -17,7 +17,7 @@ def test_each_value_is_tested_on_one_day(
     monkeypatch.setattr(weekly, "ALL", False)
     tried: list[str] = []
     for day in range(days or len(values)):
-        monkeypatch.setattr(weekly, "DAY", 739_000 + day)
+        monkeypatch.setattr(weekly, "DAY", 739_000 + day)  # a number of `date.toordinal()`
         assert len(weekly.select_for_today(values, days=days, first=first)) < max(2, len(values))
         tried += weekly.select_for_today(values, days=days, first=first)
         assert ("a" in tried) == (day >= (first - 739_000) % (days or len(values)))

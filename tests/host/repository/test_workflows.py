@@ -99,7 +99,7 @@ def test_the_matrix_is_taken_from_the_environments() -> None:
     assert not re.search(r"\b(tf|ngc)\d+\.\d+", (FOLDER / "matrix.yml").read_text("utf-8"))
 
 
-@pytest.mark.parametrize("line", ["stock", "ngc", ""])
+@pytest.mark.parametrize("line", ["stock", "ngc", ""])  # who built the framework: its project or NVIDIA
 def test_the_environment_list_of_the_workflow_is_that_of_the_matrix(
     checkout: Project, tmp_path: Path, line: str
 ) -> None:
@@ -119,7 +119,7 @@ def test_the_environment_list_of_the_workflow_is_that_of_the_matrix(
     subprocess.run(["bash", "-ec", step["run"]], cwd=tmp_path, env=environ, check=True)
     name, _, listed = output.read_text("utf-8").partition("=")
     of_line = {key: e for key, e in matrix.environments.items() if e.line == environ["LINE"] and not e.skip_reason}
-    expected = [key for key, e in of_line.items() if e.image != "unknown"]  # what it starts are containers
+    expected = [key for key, e in of_line.items() if e.image != "unknown"]  # the workflow starts containers
     assert (name, sorted(json.loads(listed))) == ("environments", sorted(expected))
 
 

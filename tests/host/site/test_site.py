@@ -40,6 +40,8 @@ from tfdet.verdicts.status_loading import load_status
 from tfdet_common import journal
 from tfdet_common.variables import CALLER_VARIABLES
 
+# Fixtures: `small`, a project with few pages of every kind, and `site`, the folder of its site.  OPS: an environment of
+# PyTorch, for whose ops the site has lists of what documents and measurements say.
 # What makes a site is covered where the fixtures make one; it would take three times as long in each test.
 pytestmark = pytest.mark.no_cover
 MAX_PAGE_BYTES = 500_000  # bytes of a page
@@ -242,10 +244,10 @@ def test_untrusted_text_of_records_is_escaped(tmp_path: Path) -> None:
 def test_a_forged_batch_changes_nothing_of_the_site(
     small: Project, site: Path, tmp_path: Path, record_line: Callable[..., bytes]
 ) -> None:
-    """Only the fingerprint and the number of records change."""
+    """The batch is an unsigned record of a GPU.  Only the fingerprint and the number of records change."""
     project = small_project(tmp_path / "small")
     cases, source = current_cases(project).by_hash, json.loads(record_line())["source"]
-    code, case, mode = next((c, *sorted(modes or ())[0]) for (name, c), modes in cases.items() if name == source)
+    code, case, mode = next((c, *sorted(pairs or ())[0]) for (name, c), pairs in cases.items() if name == source)
     EvidenceStore.open(project).ingest([parse(record_line("differs", **H100, case_hash=code, case=case, mode=mode))])
     built = build(project, tmp_path / "site").folder
     names = {path.relative_to(built) for path in built.rglob("*") if path.is_file()}
@@ -326,6 +328,7 @@ def test_feed_badges_and_sitemap(small: Project, site: Path, tmp_path: Path) -> 
     feed = ElementTree.parse(site / "feed.xml").getroot()
     assert feed.findtext(f"{atom}updated") and feed.findall(f"{atom}entry/{atom}summary")
     badge = json.loads((site / "badges" / "sources" / "bias-add-backprop.json").read_text("utf-8"))
+    # ED and TDP are the keys of two solutions.
     assert badge == {"schemaVersion": 1, "label": "determinism: bias-add-backprop", "color": "yellow",
                      "message": "differs; ED or TDP helps"}  # fmt: skip
     assert (site / "badges" / "environments" / f"{ENVIRONMENTS[0]}.json").is_file()

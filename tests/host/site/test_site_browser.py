@@ -108,6 +108,7 @@ def test_no_column_of_the_whole_matrix_is_cut(site: Path, window: Callable[..., 
     builds = len(list((ROOT / "matrix" / "environments" / "tensorflow").glob("tf*.toml")))
     context = window(width)
     page = open_page(context, site / "sources" / "crop-and-resize-backprop.html")
+    # Long names of solutions, devices, states and ops; table.strip: the verdicts of a source in each environment.
     page.locator("table.strip tbody th a").first.evaluate("link => link.textContent = 'XLADET or TDO-FE'")
     page.locator("table.strip tbody td").first.evaluate("cell => cell.textContent = 'nvidia-h100'")
     page.evaluate(ADD_COLUMNS, ["table.strip", builds + 2])
@@ -281,7 +282,8 @@ def test_markup_in_the_url_is_escaped(site: Path, window: Callable[..., BrowserC
 def test_a_copied_command_repeats_the_observation(
     small: Project, site: Path, window: Callable[..., BrowserContext], tf_python: Callable[[str], Path], tmp_path: Path
 ) -> None:
-    tf_python("tf2.21")
+    tf_python("tf2.21")  # makes the environment, or skips the test
+    # The fragment names the cell of the device cpu and the solution SEED; its command writes again.jsonl.
     page = open_page(window(), site / "cells" / "tf2.21" / "random-op-without-seed.html", "#cpu.SEED")
     command = shlex.split(page.locator("section.cell:target button.copy").get_attribute("data-copy") or "")
     assert command[0] == "tfdet"

@@ -15,7 +15,7 @@ ORIGINAL_PULL_REQUESTS = {10636, 24273, 24747, 25269, 25796, 29667, 31389, 31465
 
 
 def test_cells_named_by_a_myth_have_the_verdict_it_states(status: Status) -> None:
-    for myth in prose.myths():
+    for myth in prose.myths():  # a myth of no framework is from the list in NVIDIA's talk of 2019
         assert myth.cells or myth.tests, myth.key
         for cell in myth.cells:
             assert str(status.cell(cell.key).inferred.verdict) == cell.verdict, cell
@@ -30,6 +30,7 @@ def test_each_program_named_by_a_myth_exists(checkout: Project) -> None:
 
 
 def test_the_catalogue_has_all_original_issues_and_pull_requests(checkout: Project) -> None:
+    # link.seed: whether those documents of 2019 list it.
     numbers = Counter(
         (link.kind, int(match[1]))
         for link in links.catalogue()
@@ -49,7 +50,7 @@ def test_each_catalogue_link_has_its_form_and_known_sources(status: Status) -> N
         assert set(link.sources) <= set(sources), link
         assert ("/pull/" in link.address) == (link.kind == "pull request"), link
         assert ("/issues/" in link.address) == (link.kind == "issue"), link
-    assert re.fullmatch(r"\d{4}-\d\d-\d\d", links.load_catalogue().known_on)
+    assert re.fullmatch(r"\d{4}-\d\d-\d\d", links.load_catalogue().known_on)  # of the states of the links
 
 
 def test_markup_in_prose_is_escaped() -> None:

@@ -19,6 +19,7 @@ def intact_lines(lines: Iterable[bytes]) -> dict[str, bytes]:
     intact = {}
     for line in lines:
         before, field, after = line.removesuffix(b"\n").partition(b'"checksum":"')
+        # `after` begins with the 64 digits of the checksum, a quote and a comma.
         digest = hashlib.sha256(before + after[66:]).hexdigest()
         if field and after[:64] == digest.encode("ascii"):
             intact[digest] = line
@@ -77,7 +78,10 @@ def _has_signed(signer: Signer, signature: bytes, message: bytes) -> bool:
 
 
 def _is_true(statement: Content, records: list[Content], lines: Mapping[str, bytes]) -> bool:
-    """Return whether a statement says of its records what they are."""
+    """Return whether a statement says of its records what they are.
+
+    Subjects: the records, the suite (their cases), and what their environment was made of, such as a lock file.
+    """
     subjects = {subject["name"]: subject for subject in statement["subject"]}
     digests = {name: subject["digest"]["sha256"] for name, subject in subjects.items()}
     places = {(record["device"]["model"], record["environment"]) for record in records}

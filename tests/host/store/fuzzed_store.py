@@ -29,7 +29,7 @@ from tfdet.verdicts import status_loading
 PARTITIONS = ("cpu/tf2.0", "cpu/tf2.8", "cpu/tf2.21", "cpu/tf2.0-horovod", "cpu/torch2.13", "vgpu-sm70/tf2.0",
               "nvidia-h100-80gb-hbm3/tf2.21")  # fmt: skip
 MORE_ENVIRONMENTS = ("tensorflow/tf2.0-horovod", "tensorflow/tf1.14", "jax/jax0.11")
-Cells = dict[tuple[str, str, str, str], dict[str, Any]]
+Cells = dict[tuple[str, str, str, str], dict[str, Any]]  # by environment, device, source and solution
 
 
 class Done(NamedTuple):
@@ -40,6 +40,8 @@ class Done(NamedTuple):
 
 @dataclass(frozen=True)
 class FuzzedStore:
+    """genuine: valid records, of which mutants are made; stored: the files that `restore` brings back."""
+
     project: Project
     genuine: list[dict[str, Any]]
     facts: Facts
@@ -130,6 +132,7 @@ def opened(root: Path, prepare: Callable[[Project], object] = lambda project: No
         chosen = list(_one_of_each(lines))
         genuine += [json.loads(line) for line in chosen]
         sources = {json.loads(line)["source"] for line in chosen}
+        # Every other genuine record is not stored, so that adding it is tested, too.
         stored = [line for line in lines if json.loads(line)["source"] in sources and line not in chosen[::2]]
         path = project.evidence / f"{name}.jsonl"
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -1,7 +1,8 @@
 """Interrupts commands at random moments: python interrupted_commands.py PROJECT RECORDS NUMBER SEED.
 
 A moment is an audit event of Python: a file that is opened, renamed or removed, an import, a call of a library. Prints
-a line of JSON for each attempt: {command, signal, moment, code, err, state, again, code_again, before, after}.
+lines of JSON: first {command: {before, after}}, the states of the store around a complete command; then for each of
+NUMBER attempts {command, signal, moment, code, err, state, code_again, again}; again: after the command ran once more.
 """
 
 from __future__ import annotations

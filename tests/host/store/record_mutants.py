@@ -34,6 +34,7 @@ def other(rng: random.Random, value: Any) -> Any:
 
 
 def mutate(rng: random.Random, content: Content) -> Content:
+    """Return a copy in which up to three values are replaced or removed."""
     changed = copies.deepcopy(content)
     for _ in range(rng.choice([1, 1, 1, 2, 3])):
         into, key = _place(changed, rng.choice(leaves(changed)))
@@ -72,7 +73,7 @@ GROUPS = [
     ("ranks",),
     ("started", "duration_seconds"),
 ]  # fmt: skip
-# As they stand in a line.
+# Values as they stand in a line of JSON; most are invalid, or no record writes them so.
 RAW = ["NaN", "-Infinity", "1e400", "1E2", "1.0", "-0", "-0.0", "1e-400", str(2**70), str(2**64), "01", "9" * 5000,
        '"\\ud800"', '"\\u0061"', "[" * 200 + "]" * 200, "[" * 99_999, '{"a":1,"a":1}', "True", ""]  # fmt: skip
 TEXTS = ["", " ", " x", "x ", "\0", "\x7f", "\u0430", "\u2028", "tf2.O", "t\u0192", "x" * 3_000_000, "x" * 601,
@@ -85,6 +86,7 @@ def _change(rng: random.Random, content: Content, others: Sequence[Content]) -> 
 
 
 def _say(rng: random.Random, content: Content, others: Sequence[Content]) -> None:
+    """Replace a value by a strange text, or add one to it."""
     into, key = _place(content, rng.choice(leaves(content)))
     text = rng.choice(TEXTS)
     into[key] = rng.choice([text, text, f"{into[key]}{text[:9]}", f"{text[:9]}{into[key]}"])
@@ -170,6 +172,7 @@ def _value(content: Content, path: tuple[Any, ...], default: Any = None) -> Any:
     return value
 
 
+# Each changes `content` in place; `others`: records whose values it may take.
 MUTATIONS: list[Callable[[random.Random, Content, Sequence[Content]], None]] = [
     _change, _change, _say, _write, _remove, _add, _retype, _duplicate, _reorder, _bloat, *[_borrow] * 6,
 ]  # fmt: skip

@@ -60,10 +60,11 @@ def falsehoods(facts: Facts, record: Content) -> list[str]:
     return [text for rule in rules for text, is_false in rule(facts, record) if is_false]
 
 
-_Rule = Iterator[tuple[str, bool]]
+_Rule = Iterator[tuple[str, bool]]  # (what is false, whether the record says it)
 
 
 def _counts(_: Facts, record: Content) -> _Rule:
+    """A case runs `repeats` times in each of `relaunches` processes."""
     runs, repeats, relaunches = record["runs"], record["repeats"], record["relaunches"]
     yield "more runs than there can be", not 0 <= runs <= repeats * relaunches
     yield "no repeats", not (repeats > 0 and relaunches > 0)
@@ -75,7 +76,7 @@ def _counts(_: Facts, record: Content) -> _Rule:
 def _results(_: Facts, record: Content) -> _Rule:
     digests, differed = record["digests"], record["differed"]
     yield "a digest twice", len(set(digests)) < len(digests)
-    yield "digests of no results", len(digests) != min(record["distinct"], 4)
+    yield "digests of no results", len(digests) != min(record["distinct"], 4)  # a record keeps at most four
     yield "results of no run", (record["runs"] > 0) != (record["distinct"] > 0)
     yield "equal with several results", record["observation"] == "equal" and (differed > 0 or len(digests) != 1)
     yield "differs with one result", record["observation"] == "differs" and (differed == 0 or len(digests) < 2)
@@ -196,6 +197,7 @@ def _ranks(_: Facts, record: Content) -> _Rule:
 
 
 def _proof(_: Facts, record: Content) -> _Rule:
+    """`host` lists operations of the host that prevent a proof."""
     if proof := record.get("proof"):
         yield "no schedule", not all(re.fullmatch(SCHEDULE, text) for text in proof["observed"])
         yield "a proof on no virtual GPU", record["device"]["kind"] != "vgpu"

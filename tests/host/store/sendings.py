@@ -51,6 +51,7 @@ class World:
         if rng.random() < 0.1:
             records += rng.sample(list(self.genuine), 2)
         sending = Sending([line_of(record) for record in records], [])
+        # What is changed: lines before they are signed, the file of lines afterwards, or the envelopes.
         what = rng.choice(["nothing", "before", "file", "envelopes", "envelopes", "envelopes", "both"])
         if what in ("before", "both"):
             self.change_lines(rng, sending.lines)
@@ -179,7 +180,8 @@ def _dump(rng: random.Random, content: Content) -> bytes:
     return text.encode("ascii") + b"\n"
 
 
-# Changes of a statement and of its batch, after which each is still well-formed.
+# Changes of a statement and of its batch, after which each is still well-formed; notes: the annotations of its subject
+# "records", which name their device, environment and checksums.
 
 
 def _reorder(rng: random.Random, statement: Content, notes: Content) -> None:

@@ -45,7 +45,7 @@ def test_host_and_environment_agree_on_every_hash(
     )
     assert done.returncode == 0, done.stderr
     inside = {source: set(hashes) for source, hashes in json.loads(done.stdout.splitlines()[-1]).items()}
-    earlier = set(earlier_hashes(checkout.evidence))
+    earlier = set(earlier_hashes(checkout.evidence))  # of unchanged cases, by an earlier method of hashing
     sources_of_checkout = load_matrix(checkout.matrix).for_published_framework.sources
     assert inside == {
         source: hashes - earlier for source, hashes in current_hashes(checkout).items() if source in sources_of_checkout

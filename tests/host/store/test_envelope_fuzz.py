@@ -1,6 +1,6 @@
 """Files of several records with envelopes are refused and change nothing, or are taken, and trusted if it is true.
 
-TFDET_FUZZ=3000: so many files, which begin anywhere; else a week has its own.
+TFDET_FUZZ=3000: that many files, from a random seed; without it the number of the week is the seed.
 """
 
 from __future__ import annotations

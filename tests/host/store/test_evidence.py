@@ -22,7 +22,7 @@ from tfdet.store.records import Record, is_intact, parse, read_records
 from tfdet.store.signatures import AttestationStore
 from tfdet.verdicts.status_loading import _infer_partition
 
-Line = Callable[..., bytes]
+Line = Callable[..., bytes]  # record_line(observation, **fields): the line of a valid record with these fields
 
 
 @pytest.fixture
@@ -162,6 +162,7 @@ def test_a_run_with_a_proof_stands_beside_the_runs_without(store: EvidenceStore,
     assert sorted(lines(store)) == sorted([plain, newer])
 
 
+# Details of the virtual GPU that a user can choose; sass: machine code; placement: a seed for addresses of allocations.
 CHOICES: list[dict[str, Any]] = [
     {"code": ["sass"], "chosen_code": "sass"}, {"multiprocessors": 108}, {"placement": 1}
 ]  # fmt: skip
@@ -266,7 +267,7 @@ def test_a_record_that_no_run_can_produce_is_refused(record_line: Line, changes:
 
 @pytest.fixture
 def suite(tmp_path: Path, record_line: Line) -> EvidenceStore:
-    """A store whose suite has the case under the hash of ones."""
+    """A store whose suite has the case under the hash 1111111111111111; records with another hash are stale."""
     return EvidenceStore(tmp_path / "evidence", hashes=lambda: {parse(record_line()).source: {"1" * 16}})
 
 

@@ -1,6 +1,6 @@
 """`evidence add` of false records: each is refused and changes nothing, or `status` reads it as it is.
 
-TFDET_FUZZ=3000: so many mutants, which begin anywhere; else a week has its own.
+TFDET_FUZZ=3000: that many mutants, from a random seed; without it the number of the week is the seed.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def is_taken(store: FuzzedStore, before: dict[Any, Any], lines: Sequence[bytes])
 
 
 def _check_taken(store: FuzzedStore, before: dict[Any, Any], records: Sequence[dict[str, Any]]) -> None:
-    """What was taken is not false, and changed no cell but its own; a control's are all of its source."""
+    """The records are true and changed only their own cells; a control (solution none) may change all of its source."""
     own = {(r["environment"], r["device"]["model"], r["source"], r["solution"]) for r in records}
     controls = {place[:3] for place in own if place[3] == "none"}
     after = store.cells()

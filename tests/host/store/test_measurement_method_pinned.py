@@ -8,9 +8,10 @@ from tfdet.base.paths import Project
 from tfdet_probe.core import normalized_source
 from tfdet_probe.core.registry import HASH_METHOD
 
+# The modules that decide what a record means.
 MEASURES = ["core/host.py", "base/case_builder.py", "base/settings.py", "base/snapshot.py",
             "frameworks/tensorflow/modes.py", "frameworks/tensorflow/solutions.py"]  # fmt: skip
-PINNED = {1: "2e4578b68a877729"}
+PINNED = {1: "2e4578b68a877729"}  # {HASH_METHOD, the version of the method: digest of the code of these modules}
 
 
 def test_a_changed_method_is_noticed(checkout: Project) -> None:

@@ -24,7 +24,10 @@ def with_checksum(text: str) -> bytes:
 
 
 def forged(genuine: bytes, kind: str) -> bytes:
-    """Return a line with the genuine record's checksum and other content."""
+    """Return a line with the genuine record's checksum and other content; its true checksum is a second field.
+
+    kind: whether that field stands beside the genuine one, or in a nested object ("in a part").
+    """
     content = {**json.loads(genuine), "observation": "crashed", "ran_on": []}
     if kind == "in a part":
         part = {"checksum": "0" * 64, "more": ""}

@@ -171,7 +171,7 @@ def line_with_checksum(content: dict[str, Any]) -> bytes:
 
 def current_case_fields(project: Project) -> dict[str, Any]:
     """Return the fields of a current case of a source."""
-    by_hash = current_cases(project).by_hash
+    by_hash = current_cases(project).by_hash  # {(source, case hash): {(case, mode)}}
     code, cases = next((code, cases) for (name, code), cases in by_hash.items() if name == "bias-add-backprop")
     case, mode = sorted(cases or ())[0]
     return {"case_hash": code, "case": case, "mode": mode}

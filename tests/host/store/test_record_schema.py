@@ -15,7 +15,7 @@ from tfdet_common import journal
 
 
 @pytest.mark.parametrize(
-    ("changes", "fault"),
+    ("changes", "fault"),  # this tfdet's schema is 2
     [
         ({"schema": 0}, "run the suite again"),
         ({"schema": 1}, "run the suite again"),

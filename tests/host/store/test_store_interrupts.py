@@ -35,7 +35,7 @@ def test_an_interrupt_leaves_the_old_or_the_new_state(copy: Project, tmp_path: P
     environ = {**os.environ, "TFDET_ROOT": str(copy.root), "TFDET_KEY": str(key)}
     script = Path(__file__).with_name("interrupted_commands.py")
     done = subprocess.run(
-        [sys.executable, script, copy.root, records, str(ATTEMPTS), str(weekly.DAY // 7)],
+        [sys.executable, script, copy.root, records, str(ATTEMPTS), str(weekly.DAY // 7)],  # the week is the seed
         env=environ, capture_output=True, text=True, timeout=60 + 30 * ATTEMPTS,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr

@@ -101,6 +101,7 @@ def test_a_kill_at_any_step_leaves_the_old_or_the_new_store(
     inputs = [tmp_path / name for name in ("old", "new", "vouches")]
     inputs[0].write_bytes(old)
     inputs[1].write_bytes(new + added_line)
+    # Envelopes, each with its partition: the device and environment whose file holds it.
     inputs[2].write_text(json.dumps([[envelope.strip(), ["nvidia-h100", "tf2.0"]]]))
     done = subprocess.run(
         [sys.executable, "-c", DRIVER, tmp_path / "matrix", *inputs], capture_output=True, text=True, timeout=300

@@ -103,6 +103,7 @@ def test_both_readers_take_one_form_alone(
 
 @cache
 def seeds() -> list[bytes]:
+    """Return lines of valid records, which `mutants` changes."""
     fault = {"kind": "crashed", "type": "SIGSEGV", "message": 'said "no"', "where": None}
     records = [make_record(), make_record("differs"), make_record("equal", **H100)]
     records.append({**make_record("crashed"), "error": fault})
@@ -173,6 +174,7 @@ def case_hash_of_another_source(rules: ConsistencyRules) -> str:
     return next(code for (name, code) in rules.cases.by_hash if name == "crop-and-resize-backprop")
 
 
+# (what is false, changed fields); TDO is the solution that sets TF_DETERMINISTIC_OPS=1, MSEED is one of PyTorch.
 FALSE: list[tuple[str, dict[str, Any]]] = [
     ("a device that there is not", {"device": {"kind": "cpu", "model": "cpu-fast"}}),
     ("a processor with a driver", {"stack": {**STACK, "driver": "550.54"}}),

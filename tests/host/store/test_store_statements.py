@@ -63,6 +63,7 @@ def one_subject_more(name: str) -> Change:
     return lambda content: content["subject"].append({"name": name, "digest": {"sha256": "e" * 64}})
 
 
+# (what is false, engine of the environment, change).  The true result is WARNED, as the records differ.
 FALSE_STATEMENTS: list[tuple[str, str, Change]] = [
     ("lines", "venv", other_digest("records")),
     ("fewer records", "venv", one_record_less),
@@ -130,12 +131,12 @@ def test_an_envelope_stays_valid_when_some_of_its_records_were_replaced(
     """The remaining records of the batch are compared with the statement."""
     project, lab = project_and_signer
     records = batch("differs", **H100)
-    code, _ = write_bundle(project, lab, records, lambda _: None)
+    attestations, _ = write_bundle(project, lab, records, lambda _: None)
     (path,) = EvidenceStore(project.evidence).files()
     path.write_text(records[0].line())
-    standing = code.index_of("nvidia-h100", "tf2.0")
+    standing = attestations.index_of("nvidia-h100", "tf2.0")
     assert (standing.trusted_signer(records[0].checksum, records[0].started), standing.faults) == ("lab", [])
-    code, _ = write_bundle(project, lab, records, other_result("PASSED"))
+    attestations, _ = write_bundle(project, lab, records, other_result("PASSED"))
     path.write_text(records[0].line())
-    standing = code.index_of("nvidia-h100", "tf2.0")
+    standing = attestations.index_of("nvidia-h100", "tf2.0")
     assert (standing.trusted_signer(records[0].checksum, records[0].started), len(standing.faults)) == ("", 1)

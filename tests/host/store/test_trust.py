@@ -44,6 +44,7 @@ def project(copy: Project) -> Project:
 @pytest.fixture
 def batch(project: Project, record_line: Line) -> Callable[..., list[Record]]:
     """Return a function batch(observation, machine=...) that makes records of two cases and days, on an H100."""
+    # The source has one case function, under its current and an earlier hash; cases: its (case, mode) pairs.
     (code, cases), _ = ((code, cases) for (n, code), cases in current_cases(project).by_hash.items() if n == KEY.source)
 
     def create(observation: str = "differs", **changes: Any) -> list[Record]:
@@ -271,6 +272,7 @@ def test_stored_records_can_be_signed_again(project: Project, batch: Any) -> Non
     refused = run_tfdet(project, "evidence", "sign", path)
     assert (refused.returncode, "tfdet key show" in refused.stderr) == (ExitCode.USAGE, True)
     (project.matrix / "keys").mkdir(exist_ok=True)
+    # `key show` writes today's date as `since`, and the records are older.
     (project.matrix / "keys" / "own.toml").write_text(
         run_tfdet(project, "key", "show", "--signer", "us").stdout.replace("since = 2026", "since = 2025")
     )

@@ -136,7 +136,7 @@ def relabelled(rng: random.Random, world: World) -> Attack:
 
 
 def misdeclared(rng: random.Random, world: World) -> Attack:
-    """A trusted key declares another environment or device than the records have."""
+    """A key that is trusted for CPUs declares that a GPU's records are of a CPU."""
     content = json.loads(world.office.sign(world.project, world.genuine)[0])
     statement = json.loads(base64.b64decode(content["payload"]))
     next(subject["annotations"] for subject in statement["subject"] if subject["name"] == "records")["device"] = "cpu"
@@ -175,7 +175,7 @@ def attacks(world: World) -> Iterator[Attack]:
 
 
 def is_genuine(world: World, attack: Attack) -> bool:
-    """Whether no signed byte changed. (A changed character may be in the hint, which counts for nothing.)"""
+    """Whether no signed byte changed. (A changed character may be in the key id, a hint that counts for nothing.)"""
     try:
         same = parse_unverified(attack.line)[1] == parse_unverified(world.line)[1]
     except ValueError:

@@ -27,7 +27,10 @@ DOCKER = {**H100["stack"], "image_digest": f"tfdet@sha256:{'c' * 64}", "engine":
 
 
 class World(NamedTuple):
-    """Signers: lab and yard are trusted for GPUs, late was before the records, office for CPUs, thief for nothing."""
+    """Signers: lab and yard are trusted for GPUs, office for CPUs, thief for nothing; trust in late ended before 2026.
+
+    records: of a GPU, in 2026.
+    """
 
     project: Project
     signatures: AttestationStore
@@ -168,7 +171,7 @@ def test_invalid_json_is_refused_with_a_message(world: World, line: str) -> None
 
 
 def test_an_envelope_without_key_id_keeps_its_signatures(world: World, copy: Project) -> None:
-    """Records of different keys, or of none, never replace each other."""
+    """Signing again replaces no envelope that another key signed, too."""
     envelope = world.envelope(world.lab)
     without_hint(envelope)
     assert parse_unverified(json.dumps(envelope))[0]

@@ -33,8 +33,9 @@ def test_the_guides_commands_print_what_it_shows(
     (machines["there"] / "records.jsonl").write_bytes(record_line("differs", **current_case_fields(copy), started=now))
     environ = {**os.environ, "TFDET_ROOT": str(copy.root), "XDG_CONFIG_HOME": str(tmp_path / "config")}
     states = []
+    # A block's `at` says on which machine: `there` records are made, `home` has the checkout.
     for machine, text in BLOCK.findall(GUIDE.read_text("utf-8")):
-        if machine == "home":  # what was sent has come
+        if machine == "home":  # the files of `there` arrive
             shutil.copytree(machines["there"], copy.root, dirs_exist_ok=True)
         script = "set -e\n" + "\n".join(row.removeprefix("$ ") for row in text.splitlines())
         prelude = f'tfdet() {{ "{sys.executable}" -m tfdet "$@"; }}\n'

@@ -73,24 +73,26 @@ def staging(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 def test_a_bundle_signed_by_a_workflow_is_verified(staging: None) -> None:
-    name, key, body = keyless.verify_bundle(json.dumps(BUNDLE), keyring())
+    name, key, body = keyless.verify_sigstore_bundle(json.dumps(BUNDLE), keyring())
     assert (name, key.id) == ("conformance", WORKFLOW)
     assert json.loads(body)["subject"][0]["name"] == "a.txt"
 
 
 def test_an_untrusted_identity_is_no_signer(staging: None) -> None:
     with pytest.raises(ValueError, match="an identity that matrix/keys does not hold"):
-        keyless.verify_bundle(json.dumps(BUNDLE), keyring(WORKFLOW.replace("refs/heads/main", "refs/heads/other")))
+        keyless.verify_sigstore_bundle(
+            json.dumps(BUNDLE), keyring(WORKFLOW.replace("refs/heads/main", "refs/heads/other"))
+        )
 
 
 def test_an_identity_of_another_issuer_is_not_trusted(staging: None) -> None:
     with pytest.raises(ValueError, match="OIDCIssuer does not match"):
-        keyless.verify_bundle(json.dumps(BUNDLE), keyring(issuer="https://accounts.example.org"))
+        keyless.verify_sigstore_bundle(json.dumps(BUNDLE), keyring(issuer="https://accounts.example.org"))
 
 
 def test_the_staging_instance_is_not_trusted() -> None:
     with pytest.raises(ValueError, match="not that of conformance"):
-        keyless.verify_bundle(json.dumps(BUNDLE), keyring())
+        keyless.verify_sigstore_bundle(json.dumps(BUNDLE), keyring())
 
 
 DAMAGED = {
@@ -110,7 +112,7 @@ DAMAGED = {
 @pytest.mark.parametrize("part", DAMAGED)
 def test_a_changed_bundle_is_refused(staging: None, part: str) -> None:
     with pytest.raises(ValueError):
-        keyless.verify_bundle(DAMAGED[part], keyring())
+        keyless.verify_sigstore_bundle(DAMAGED[part], keyring())
 
 
 # (what of the certificate's DER is replaced, by what); the library has an exception of its own for each of them.
@@ -138,7 +140,7 @@ def test_an_invalid_certificate_is_refused(staging: None, part: str) -> None:
 
     line = changed_bundle("verificationMaterial", "certificate", "rawBytes", to=forged)
     with pytest.raises(ValueError):
-        keyless.verify_bundle(line, keyring())
+        keyless.verify_sigstore_bundle(line, keyring())
     unverified_signers([line])  # it may be in a store already
 
 
@@ -197,4 +199,4 @@ def test_a_file_has_a_key_or_an_identity(project: Project) -> None:
 def test_without_the_library_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "sigstore.models", None)
     with pytest.raises(ValueError, match=r"tfdet\[keyless\]"):
-        keyless.verify_bundle(json.dumps(BUNDLE), keyring())
+        keyless.verify_sigstore_bundle(json.dumps(BUNDLE), keyring())

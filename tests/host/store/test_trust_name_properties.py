@@ -25,7 +25,7 @@ NAMES = st.lists(CHARACTERS | st.characters(), max_size=8).map("".join)
 
 
 def key(signer: str, number: int = 0) -> PublicKey:
-    """Return a key as the file that `tfdet key show --signer` prints holds it."""
+    """Return a key as the file that `tfdet key show --signer` prints holds it; number: which of PEMS."""
     return PublicKey.model_validate(tomllib.loads(_key_toml(signer, PEMS[number], ["cpu"])))
 
 
@@ -65,6 +65,7 @@ def lookalikes(draw: st.DrawFn) -> tuple[str, str]:
 def test_two_names_that_look_alike_are_never_two_signers(names: tuple[str, str]) -> None:
     if all(map(is_accepted, names)):
         keys = Keyring({str(number): key(normalize_signer_name(name), number) for number, name in enumerate(names)})
+        # find_faults gets the kinds of devices, by name.
         signers = {known.signer for known in keys.by_name.values()}
         assert len(signers) == 1 or any("write one holder alike" in fault for fault in keys.find_faults({"cpu": 0}))
 

@@ -78,6 +78,7 @@ LOOK_ALIKES = ["LAB", "\uff4cab", "la\u200bb", "l\u0430b", "1ab", "l\u0251b", "\
 LOOK_ALIKES += ["\u0627ab", "\u05c0ab"]  # from right to left
 LOOK_ALIKES += ["lab\ufe0f", "l\u034fab", "lab\U000e0101", "\u3164lab", "lab\u2800", "L\u0410\u0412"]
 BLANK_VARIANTS = ["Example\u2800Lab", "Example\u3164Lab", "Example\u200bLab", "ExampleLab", "Exa mple Lab"]
+# Points of the curve Ed25519, as a public key writes them.
 KEYS_OF_SMALL_ORDER = [bytes(32), b"\1" + bytes(31), b"\1" + bytes(30) + b"\x80", b"\xec" + b"\xff" * 30 + b"\x7f"]
 
 
@@ -105,9 +106,7 @@ def test_a_key_file_with_an_invalid_signer_name_is_refused(copy: Project, name: 
         load_matrix(copy.matrix)
 
 
-@pytest.mark.parametrize(
-    "point", [bytes(32), b"\1" + bytes(31), b"\1" + bytes(30) + b"\x80", b"\xec" + b"\xff" * 30 + b"\x7f"]
-)
+@pytest.mark.parametrize("point", KEYS_OF_SMALL_ORDER)
 def test_a_key_that_anybody_can_sign_for_is_refused(point: bytes) -> None:
     """The key is a point of small order: signatures for it need no private key."""
     der = base64.b64encode(bytes.fromhex("302a300506032b6570032100") + point).decode()

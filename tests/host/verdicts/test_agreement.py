@@ -11,13 +11,14 @@ from tfdet.verdicts.infer import CellKey, EvidenceIndex, InferredCell, Verdict
 
 CPU = DeviceSummary("cpu", "cpu")
 X, Y, Z = (digit * 64 for digit in "abc")
-Row = tuple[str, str, Observation, str]  # signer, case, what was seen, of which digests ("xy")
+# Signer, case, what was seen, of which digests ("xy"); a case "a TDO" is case a under the solution TDO.
+Row = tuple[str, str, Observation, str]
 
 
 def cell(rows: list[Row], solution: str = "none", machine: str = "", signed: bool = True) -> InferredCell:
     """Return a cell inferred from `rows` of (signer, case, observation, digest).
 
-    machine: the same one for all signers; by default one each.
+    machine: the same one for all signers; by default one each.  "now" is the current hash of every case.
     """
     evidence, digests = EvidenceIndex({"source": {"now"}}), {"x": X, "y": Y, "z": Z}
     for signer, case, outcome, named in rows:

@@ -36,7 +36,7 @@ PROPERTY = settings(max_examples=500, deadline=None, derandomize=True, database=
 
 
 def cell(rows: list[Row]) -> InferredCell:
-    evidence = EvidenceIndex({"source": {"now"}})
+    evidence = EvidenceIndex({"source": {"now"}})  # "now": the current hash of every case
     for row in rows:
         runs = 0 if row.seen in ("raises", "unsupported") else 30
         differed = 30 if row.seen == "differs" else 0
@@ -58,7 +58,7 @@ def strongest(rows: list[Row]) -> Observation:
 
 
 def reference(rows: list[Row]) -> tuple[object, ...]:
-    """Compare each pair of signers and each pair of machines, case by case."""
+    """Compare each pair of signers and each pair of machines, case by case; return what `agreement` does."""
     seen = strongest(rows)
     signers = {row.signer: [r for r in rows if r.signer == row.signer] for row in rows if row.signer}
     machines = {row.machine: [r for r in rows if r.machine == row.machine] for row in rows}

@@ -96,6 +96,7 @@ def test_a_change_of_the_suite_or_of_tfdet_invalidates_the_cache(
 ) -> None:
     load_status(project)
     forge_cache(cache_folder)
+    # The packages whose code the cells depend on; one less stands for a change of code.
     monkeypatch.setattr(cell_cache, "_CODE", ("tfdet", "tfdet_common"))
     assert not is_forged(project)
     forge_cache(cache_folder)

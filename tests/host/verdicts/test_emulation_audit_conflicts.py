@@ -37,7 +37,7 @@ def _conflicts_of_segment_sum(status: Status, verdict: Verdict) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    ("verdict", "counts", "expected"),
+    ("verdict", "is_reachable", "expected"),
     [
         (Verdict.NONDETERMINISTIC, False, ["bincount"]),
         (Verdict.NONDETERMINISTIC, True, []),
@@ -47,9 +47,9 @@ def _conflicts_of_segment_sum(status: Status, verdict: Verdict) -> list[str]:
     ],
 )
 def test_emulation_and_audit_conflict_if_exactly_one_finds_it(
-    status: Status, verdict: Verdict, counts: bool, expected: list[str]
+    status: Status, verdict: Verdict, is_reachable: bool, expected: list[str]
 ) -> None:
     """Versions 2.0 and 2.4: bincount reaches its kernels' atomics from 2.3 on."""
-    key = CellKey("tf2.4" if counts else "tf2.0", "vgpu-sm70", "bincount", NONE)
+    key = CellKey("tf2.4" if is_reachable else "tf2.0", "vgpu-sm70", "bincount", NONE)
     conflicts = list(find_conflicts(replace(status, verdicts={key: InferredCell(verdict, runs=20)})))
     assert [conflict.source for conflict in conflicts] == expected

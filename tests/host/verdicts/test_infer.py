@@ -1,4 +1,7 @@
-"""Verdicts follow from the records and claim nothing more."""
+"""Verdicts follow from the records and claim nothing more.
+
+The control of a case is the same case without a solution (solution `none`), on the same machine.
+"""
 
 from __future__ import annotations
 
@@ -11,13 +14,17 @@ from tfdet.store.fast_records import DeviceSummary, RecordSummary
 from tfdet.verdicts.infer import CellKey, EvidenceIndex, InferredCell, Verdict, bound95
 
 CPU = DeviceSummary("cpu", "cpu")
-CURRENT = {"s": {"now"}}
+CURRENT = {"s": {"now"}}  # hashes of the cases of source s as they are; a record with another hash is stale
 
 
 def evidence_index(
     *observations: tuple[str, str, str], runs: int = 20, case_hash: str = "now", machine: str = "m"
 ) -> EvidenceIndex:
-    """Return an index of (case, solution, observation) rows; `differs` differs in every run."""
+    """Return an index of (case, solution, observation) rows; `differs` differs in every run.
+
+    RecordSummary: environment, device, source, case, machine, solution, case hash, observation, runs, runs that
+    differed, seconds, digests.
+    """
     records = [
         RecordSummary(
             "e",
@@ -57,6 +64,7 @@ def test_too_few_runs_have_a_verdict_of_their_own(runs: int, text: str) -> None:
     cell = evidence_index(("c", "none", "differs"), ("c", "TDO", "equal"), runs=runs).cell(
         CellKey("e", "cpu", "s", "TDO")
     )
+    # bound95: the upper 95 % bound on the probability that a run differs.
     assert (str(cell.verdict), cell.runs, cell.bound95) == (text, runs, bound95(runs))
 
 

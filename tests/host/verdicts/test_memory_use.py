@@ -41,7 +41,8 @@ def empty_sources(status: Status) -> SourceIndex:
 def reached_allocations(empty_sources: SourceIndex, folder: Path, lines: str) -> set[str]:
     """Return "sure" where an allocation is reached, "may" where it may be reached."""
     return {
-        "may" if match.may else "sure" for match in empty_sources.match_program(parsed_program(folder, HEAD + lines))
+        "may" if match.open_condition else "sure"
+        for match in empty_sources.match_program(parsed_program(folder, HEAD + lines))
     }
 
 

@@ -1,7 +1,7 @@
 """`tfdet check` of installations and programs against the matrix.
 
 The matrix has the ops that are known to be nondeterministic (sources, such as `bincount`) and what makes them
-deterministic (solutions, such as TEOD: `enable_op_determinism()`).
+deterministic (solutions: TEOD is `enable_op_determinism()`, TDO is TF_DETERMINISTIC_OPS, PYHASH is PYTHONHASHSEED).
 """
 
 from __future__ import annotations
@@ -194,7 +194,7 @@ def fake_python(tmp_path: Path) -> Path:
         ("# tfdet: ignore[bincount] only logged", {}),
         ("#tfdet:ignore[cumsum, bincount]", {"unused-ignore": "warning"}),
         ("# tfdet: ignore[bincuont]", {"bincount": "error", "unused-ignore": "warning"}),
-        ("# tfdet: ignore[torch-index-add]", {"bincount": "error"}),  # of another framework: its build is asked
+        ("# tfdet: ignore[torch-index-add]", {"bincount": "error"}),  # PyTorch's: not judged for TensorFlow
         ("# tfdet: ignore", {"bincount": "error"}),
     ],
 )

@@ -37,6 +37,7 @@ def test_literal_arguments_are_read(tmp_path: Path) -> None:
     (call,) = parsed_program(
         tmp_path, "import a\na.f(-1, True, x, a.B, a.g(), [1], key='k', **more)"
     ).calls_and_settings[:1]
+    # name: of a constant, of a call with (), [] for a collection; known: whether the value or the name is.
     assert [(argument.value, argument.name, argument.known) for argument in call.positional] == [
         (-1, "", True), (True, "", True), (None, "", False),
         (None, "a.B", True), (None, "a.g()", True), (None, "[]", True),

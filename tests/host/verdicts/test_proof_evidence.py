@@ -1,4 +1,8 @@
-"""All proofs are consistent with all evidence: no proved case was ever seen to differ."""
+"""All proofs are consistent with all evidence: no proved case was ever seen to differ.
+
+A proof says that no order of execution on the virtual GPU changes the bytes (`schedule-independent`); its `host` lists
+what on the host prevents it.
+"""
 
 from __future__ import annotations
 

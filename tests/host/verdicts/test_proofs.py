@@ -1,4 +1,8 @@
-"""`schedule-independent` requires that each case that ran is proved, and that none was seen to differ."""
+"""`schedule-independent` requires that each case that ran is proved, and that none was seen to differ.
+
+A proof has axes, what may vary without a change of the bytes: the schedule, the placement (addresses of allocations),
+the device-size (number of multiprocessors). It holds for the input that ran, or for every input of its shape.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +17,7 @@ from tfdet.verdicts.infer import CellKey, EvidenceIndex, InferredCell, Verdict
 from tfdet.verdicts.status import Status
 
 VGPU = DeviceSummary("vgpu", "vgpu-sm70")
+# KernelProof: name, launches, proved launches, rules that prove, reasons against.
 PROVED = KernelProof("k", 2, 2, ["commuting"], [])
 OPEN = KernelProof("k", 2, 1, [], [ProofReason("rounding", [7], 1)])
 
@@ -88,7 +93,7 @@ def test_a_proof_never_outweighs_a_difference() -> None:
 
 
 def on_devices(*runs: tuple[dict[str, Any], str, Proof], observation: str = "equal") -> InferredCell:
-    """Infer a cell of one case from (device details, digest, proof) rows."""
+    """Infer a cell of one case from (device details, digest, proof) rows; sources: a digest of the device's code."""
     evidence = EvidenceIndex({"s": {"now"}})
     for details, digest, record_proof in runs:
         device = DeviceSummary("vgpu", "vgpu-sm70", {"sources": "1", **details})

@@ -1,4 +1,8 @@
-"""`tfdet status --check` passes, and fails when a record, a claim or a cell is edited by hand."""
+"""`tfdet status --check` passes, and fails when a record, a claim or a cell is edited by hand.
+
+Solutions: TDO and TCD set TF_DETERMINISTIC_OPS and TF_CUDNN_DETERMINISTIC, TEOD is enable_op_determinism(), TDP and ED
+are tfdeterminism's patch() and enable_determinism(). The fixture copy is a copy of the data that a test may change.
+"""
 
 from __future__ import annotations
 

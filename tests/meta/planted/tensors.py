@@ -1,7 +1,7 @@
 """Faults that only a real TensorFlow can have; for TensorFlow 1.13 to 2.21.
 
 `make` is the probe's builder of cases: make.forward(function, inputs) calls a function, make.gradient differentiates
-it.
+it. ops: the op types that must run on the requested device; unplaced: why there are none to check.
 """
 
 import numpy as np

@@ -1,5 +1,6 @@
 """The clock decides which branch of a tf.cond runs.
 
+This program tests `tfdet locate`, which must name the line marked `culprit` as the cause.
 form: function
 in: tf2.21 tf2.0
 expect: op=* | class=Python feed

@@ -1,5 +1,6 @@
 """Weights are saved and restored in a folder whose name is new in each run.
 
+This program tests `tfdet locate`, which must find no difference.
 form: saved and restored
 expect: same
 """

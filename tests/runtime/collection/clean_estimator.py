@@ -1,5 +1,6 @@
 """An Estimator whose data are the same in each run.
 
+This program tests `tfdet locate`, which must find no difference.
 form: Estimator
 in: tf2.0 tf1.14
 expect: same

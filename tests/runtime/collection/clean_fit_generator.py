@@ -1,5 +1,6 @@
 """fit on a seeded Python generator.
 
+This program tests `tfdet locate`, which must find no difference.
 form: generators
 in: tf2.21 tf2.0
 expect: same

@@ -1,5 +1,6 @@
 """Dropout with seeds, in a function.
 
+This program tests `tfdet locate`, which must find no difference.
 form: function
 expect: same
 """

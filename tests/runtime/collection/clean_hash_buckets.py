@@ -1,5 +1,6 @@
 """Words become buckets by TensorFlow's own hash; a table of the vocabulary; ragged rows.
 
+This program tests `tfdet locate`, which must find no difference.
 form: function
 in: tf2.21
 expect: same

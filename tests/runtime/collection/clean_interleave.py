@@ -1,5 +1,6 @@
 """Parallel interleave and map that keep their order, prefetched.
 
+This program tests `tfdet locate`, which must find no difference.
 form: tf.data
 expect: same
 """

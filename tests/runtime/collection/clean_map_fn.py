@@ -1,5 +1,6 @@
 """A parallel map_fn without anything random, and its gradient.
 
+This program tests `tfdet locate`, which must find no difference.
 form: while and map_fn
 expect: same
 """

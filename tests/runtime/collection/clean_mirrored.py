@@ -1,5 +1,6 @@
 """MirroredStrategy on two virtual CPUs with fixed data.
 
+This program tests `tfdet locate`, which must find no difference.
 form: distribution strategies
 in: tf2.21
 expect: same

@@ -1,5 +1,6 @@
 """Half precision, seeded.
 
+This program tests `tfdet locate`, which must find no difference.
 form: mixed precision
 expect: same
 """

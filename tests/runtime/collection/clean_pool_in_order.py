@@ -1,5 +1,7 @@
 """A pool's processes make batches, which come in order; names and times are printed.
 
+This program tests `tfdet locate`, which must find no difference.
+`fresh` says why each run is a new process, not a fork of one.
 form: several feeds
 in: tf2.21
 fresh: processes

@@ -1,6 +1,7 @@
 """Threads of a pool compute gradients and images, some in pieces, and end in any order; what they give has the order of
 its tasks.
 
+This program tests `tfdet locate`, which must find no difference.
 form: threads in Python
 in: tf2.21 tf2.0
 expect: same

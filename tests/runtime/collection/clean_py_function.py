@@ -1,5 +1,6 @@
 """tf.py_function around seeded NumPy.
 
+This program tests `tfdet locate`, which must find no difference.
 form: py_function
 expect: same
 """

@@ -1,5 +1,6 @@
 """A gradient penalty, seeded.
 
+This program tests `tfdet locate`, which must find no difference.
 form: gradients of gradients
 expect: same
 """

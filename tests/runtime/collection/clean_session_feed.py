@@ -1,5 +1,6 @@
 """A session that is fed the same again and again.
 
+This program tests `tfdet locate`, which must find no difference.
 form: TF1 session
 expect: same
 """

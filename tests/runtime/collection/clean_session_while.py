@@ -1,5 +1,6 @@
 """A recurrent loop in a session.
 
+This program tests `tfdet locate`, which must find no difference.
 form: while and map_fn
 expect: same
 """

@@ -1,5 +1,6 @@
 """A stateful GRU that keeps its state from batch to batch.
 
+This program tests `tfdet locate`, which must find no difference.
 form: Keras fit
 in: tf2.21 tf2.0
 expect: same

@@ -1,5 +1,6 @@
 """Threads work on what is theirs alone, however long each takes; their results are added in order.
 
+This program tests `tfdet locate`, which must find no difference.
 form: threads in Python
 expect: same
 """

@@ -1,5 +1,6 @@
 """The time is printed and a file gets a random name; training depends on neither.
 
+This program tests `tfdet locate`, which must find no difference.
 form: custom loop
 expect: same
 """

@@ -1,5 +1,6 @@
 """A loop turns more often in one step than in another, as the data say, and always alike.
 
+This program tests `tfdet locate`, which must find no difference.
 form: while and map_fn
 expect: same
 """

@@ -1,5 +1,6 @@
 """A while loop draws random numbers with a seed; each iteration waits for the previous one.
 
+This program tests `tfdet locate`, which must find no difference.
 form: while and map_fn
 expect: same
 """

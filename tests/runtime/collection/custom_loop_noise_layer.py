@@ -1,5 +1,6 @@
 """Keras layers and an optimizer in a loop of the program's own; a noise layer has no seed.
 
+This program tests `tfdet locate`, which must name the line marked `culprit`, or one marked `or`, as the cause.
 form: custom loop
 expect: op=* | class=seed or state
 """

@@ -1,5 +1,6 @@
 """Features, labels and sample weights as NumPy arrays; the weights of the samples are drawn anew.
 
+This program tests `tfdet locate`, which must name the line marked `culprit` as the cause.
 form: several feeds
 expect: op=* | class=Python feed
 """

@@ -1,5 +1,6 @@
 """A Python generator behind from_generator draws without a seed.
 
+This program tests `tfdet locate`, which must name the line marked `culprit` as the cause.
 form: generators
 expect: op=IteratorGetNext | class=input pipeline
 """

@@ -1,5 +1,6 @@
 """fit on a dataset whose parallel map draws with a seed: who gets which number is a race.
 
+This program tests `tfdet locate`, which must name the line marked `culprit` as the cause.
 form: tf.data
 in: tf2.21 tf2.0
 expect: op=IteratorGetNext | class=input pipeline

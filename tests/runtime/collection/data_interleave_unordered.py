@@ -1,5 +1,6 @@
 """Files are read side by side, and whichever is ready comes first.
 
+This program tests `tfdet locate`, which must name the line marked `culprit` as the cause.
 form: tf.data
 in: tf2.21
 expect: op=IteratorGetNext | class=input pipeline

@@ -1,5 +1,6 @@
 """A serial map whose NumPy function draws without a seed.
 
+This program tests `tfdet locate`, which must name the line marked `culprit` as the cause.
 form: tf.data
 expect: op=IteratorGetNext | class=input pipeline
 """

@@ -1,5 +1,6 @@
 """A learning rate that Python's generator draws.
 
+This program tests `tfdet locate`, which must name the line marked `culprit` as the cause.
 form: eager
 expect: op=* | class=Python feed
 """

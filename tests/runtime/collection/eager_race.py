@@ -1,5 +1,6 @@
 """An eager loop through the gradient of crop_and_resize, whose threads add in any order.
 
+This program tests `tfdet locate`, which must name the line marked `culprit` as the cause.
 form: eager
 expect: op=CropAndResizeGradImage | class=kernel race
 """

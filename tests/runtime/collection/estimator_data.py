@@ -1,5 +1,6 @@
 """The input function of an Estimator draws its data without a seed.
 
+This program tests `tfdet locate`, which must name the line marked `culprit` as the cause.
 form: Estimator
 in: tf2.0 tf1.14
 expect: op=Const | class=Python feed

@@ -1,5 +1,6 @@
 """A model function of an Estimator draws from NumPy.
 
+This program tests `tfdet locate`, which must name the line marked `culprit` as the cause.
 form: Estimator
 in: tf2.0 tf1.14
 expect: op=PyFunc | class=Python feed

@@ -1,5 +1,6 @@
 """list_files shuffles its files without a seed.
 
+This program tests `tfdet locate`, which must name the line marked `culprit` as the cause.
 form: tf.data
 in: tf2.21 tf2.0
 expect: op=IteratorGetNext | class=input pipeline

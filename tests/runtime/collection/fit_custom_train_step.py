@@ -1,5 +1,6 @@
 """A model with its own train_step adds noise without a seed.
 
+This program tests `tfdet locate`, which must name the line marked `culprit` as the cause.
 form: Keras fit
 in: tf2.21
 expect: op=RandomStandardNormal | class=seed or state

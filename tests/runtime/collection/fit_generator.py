@@ -1,5 +1,6 @@
 """A Python generator hands noise to fit.
 
+This program tests `tfdet locate`, which must name the line marked `culprit` as the cause.
 form: generators
 in: tf2.21 tf2.0
 expect: op=* | class=Python feed/input pipeline

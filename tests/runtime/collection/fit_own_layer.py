@@ -1,5 +1,6 @@
 """A layer of the program's own pools regions; its gradient is a race.
 
+This program tests `tfdet locate`, which must name the line marked `culprit` as the cause.
 form: Keras fit
 expect: op=CropAndResizeGradImage | class=kernel race
 """

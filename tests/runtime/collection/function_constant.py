@@ -1,5 +1,6 @@
 """A table from NumPy's unseeded generator becomes a constant of the function.
 
+This program tests `tfdet locate`, which must name the line marked `culprit` as the cause.
 form: function
 expect: op=Const | class=Python feed
 """

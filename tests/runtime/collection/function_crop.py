@@ -1,5 +1,6 @@
 """Random crops without a seed.
 
+This program tests `tfdet locate`, which must name the line marked `culprit` as the cause.
 form: function
 expect: op=RandomUniformInt | class=seed or state
 """

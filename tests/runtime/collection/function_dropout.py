@@ -1,5 +1,6 @@
 """Dropout without a seed, two functions deep.
 
+This program tests `tfdet locate`, which must name the line marked `culprit` as the cause.
 form: function
 expect: op=RandomUniform | class=seed or state
 """

@@ -1,5 +1,6 @@
 """Rows are shuffled in a function, without a seed.
 
+This program tests `tfdet locate`, which must name the line marked `culprit` as the cause.
 form: function
 expect: op=RandomShuffle | class=seed or state
 """

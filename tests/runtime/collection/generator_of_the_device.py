@@ -1,5 +1,6 @@
 """A generator whose state is not deterministic, used in a tf.function by a Keras model.
 
+This program tests `tfdet locate`, which must name the line marked `culprit` as the cause.
 form: generators
 in: tf2.21
 expect: op=NonDeterministicInts/* | class=seed or state

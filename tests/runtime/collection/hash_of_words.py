@@ -1,5 +1,7 @@
 """Words become rows by Python's hash, which has another seed in every process.
 
+This program tests `tfdet locate`, which must name the line marked `culprit` as the cause.
+`fresh` says why each run is a new process, not a fork of one.
 form: several feeds
 fresh: PYTHONHASHSEED
 expect: op=* | class=Python feed | source=python-set-order

@@ -1,5 +1,6 @@
 """A checkpoint holds the body of a model; its new head begins as chance has it.
 
+This program tests `tfdet locate`, which must name the line marked `culprit`, or one marked `or`, as the cause.
 form: saved and restored
 in: tf2.21 tf2.0
 expect: op=* | class=seed or state/Python feed

@@ -1,5 +1,6 @@
 """What tf.data calls keeps a mean of its noise in a variable that nothing reads: no op that is recorded shows it.
 
+This program tests `tfdet locate`, which must report a difference that no recorded op shows.
 form: tf.data
 in: tf2.21 tf2.0
 expect: hidden

@@ -1,5 +1,6 @@
 """All batches become tensors at the start, one differs, and it is used in step 6.
 
+This program tests `tfdet locate`, which must name the line marked `culprit` as the cause.
 form: late start
 expect: op=* | class=Python feed | step=6
 """

@@ -1,5 +1,6 @@
 """Eager training on batches from a list; the eighth holds bytes from os.urandom.
 
+This program tests `tfdet locate`, which must name the line marked `culprit` as the cause.
 form: late start
 expect: op=* | class=Python feed | step=7
 """

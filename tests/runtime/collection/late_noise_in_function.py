@@ -1,5 +1,6 @@
 """From step 12 on the function is called with noise.
 
+This program tests `tfdet locate`, which must name the line marked `culprit` as the cause.
 form: late start
 expect: op=* | class=Python feed | step=12
 """

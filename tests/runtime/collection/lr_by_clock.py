@@ -1,5 +1,6 @@
 """A callback sets the learning rate by the time that a batch took.
 
+This program tests `tfdet locate`, which must name the line marked `culprit` as the cause.
 form: Keras fit
 in: tf2.21 tf2.0
 expect: op=* | class=Python feed

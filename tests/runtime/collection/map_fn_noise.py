@@ -1,5 +1,6 @@
 """map_fn whose function draws from NumPy, in a session.
 
+This program tests `tfdet locate`, which must name the line marked `culprit` as the cause.
 form: while and map_fn
 expect: op=PyFunc | class=Python feed
 """

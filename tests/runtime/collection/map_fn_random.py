@@ -1,5 +1,6 @@
 """A parallel map_fn that draws with a seed: which turn gets which number is a race.
 
+This program tests `tfdet locate`, which must name the line marked `culprit` as the cause.
 form: while and map_fn
 in: tf2.21 tf2.0
 expect: op=RandomUniform/RandomStandardNormal | class=unordered access

@@ -1,5 +1,6 @@
-"""The same race in a session's graph.
+"""A parallel map_fn that draws with a seed, in a session: which turn gets which number is a race.
 
+This program tests `tfdet locate`, which must name the line marked `culprit` as the cause.
 form: while and map_fn
 expect: op=RandomUniform/RandomStandardNormal | class=unordered access
 """

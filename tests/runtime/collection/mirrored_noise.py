@@ -1,5 +1,6 @@
 """MirroredStrategy on two virtual CPUs; each replica gets noise from NumPy.
 
+This program tests `tfdet locate`, which must name the line marked `culprit` as the cause.
 form: distribution strategies
 in: tf2.21
 expect: op=PyFunc | class=Python feed

@@ -1,5 +1,6 @@
 """Half precision with a scaled loss; dropout has no seed.
 
+This program tests `tfdet locate`, which must name the line marked `culprit` as the cause.
 form: mixed precision
 expect: op=RandomUniform | class=seed or state
 """

@@ -1,5 +1,6 @@
 """A gradient of crop_and_resize in a program without weights, without an update.
 
+This program tests `tfdet locate`, which must name the line marked `culprit` as the cause.
 form: no optimizer
 expect: op=CropAndResizeGradImage | class=kernel race
 """

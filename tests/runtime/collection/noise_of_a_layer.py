@@ -1,5 +1,6 @@
 """A layer draws by NumPy while it is traced: a constant of that run.
 
+This program tests `tfdet locate`, which must name the line marked `culprit` as the cause.
 form: Keras fit
 in: tf2.21
 expect: op=* | class=Python feed

@@ -1,5 +1,6 @@
 """A custom gradient adds noise that nobody seeded.
 
+This program tests `tfdet locate`, which must name the line marked `culprit` as the cause.
 form: function
 in: tf2.21 tf2.0
 expect: op=RandomStandardNormal | class=seed or state

@@ -1,5 +1,6 @@
 """OneDeviceStrategy around a function that draws without a seed.
 
+This program tests `tfdet locate`, which must name the line marked `culprit` as the cause.
 form: distribution strategies
 in: tf2.21 tf2.0
 expect: op=RandomStandardNormal | class=seed or state

@@ -1,5 +1,7 @@
 """Processes of a pool make the batches; imap_unordered gives them as they are ready.
 
+This program tests `tfdet locate`, which must name the line marked `culprit` as the cause.
+`fresh` says why each run is a new process, not a fork of one.
 form: several feeds
 in: tf2.21
 fresh: processes

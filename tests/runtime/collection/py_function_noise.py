@@ -1,5 +1,6 @@
 """tf.py_function around code that draws without a seed.
 
+This program tests `tfdet locate`, which must name the line marked `culprit` as the cause.
 form: py_function
 expect: op=EagerPyFunc | class=Python feed
 """

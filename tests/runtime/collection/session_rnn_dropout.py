@@ -1,4 +1,4 @@
-"""A seeded dynamic_rnn with dropout: its turns may draw in any order, and a seed gives them none.
+"""A seeded dynamic_rnn with dropout: its iterations may draw in any order, which a seed does not fix.
 
 form: TF1 session
 in: tf2.0

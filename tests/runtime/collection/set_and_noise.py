@@ -1,7 +1,7 @@
 """The order of a set and, beside it, noise: one fault hides the other.
 
 form: several feeds
-fresh: PYTHONHASHSEED
+fresh: each run is a fresh process, as forks share the seed of hashes (PYTHONHASHSEED)
 expect: op=* | class=Python feed
 """
 import numpy as np

@@ -1,5 +1,7 @@
 """A seeded generator of NumPy's is drawn from by a parallel map: who draws first is chance.
 
+The line marked `or` is right as well.
+
 form: tf.data
 in: tf2.21
 expect: op=IteratorGetNext | class=input pipeline | source=tf-data-parallel-map

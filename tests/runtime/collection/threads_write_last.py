@@ -1,4 +1,4 @@
-"""Threads of Python add to a variable in the last step, and nothing reads it any more: what was written tells of it.
+"""Threads of Python subtract from a variable in the last step; no op reads it afterwards, only its writes differ.
 
 form: threads in Python
 expect: op=AssignSubVariableOp | class=order only/unordered access | step=2

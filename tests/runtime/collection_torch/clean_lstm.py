@@ -1,4 +1,4 @@
-"""An LSTM, whose kernel hands bytes on to its gradient of which it has not written all.
+"""An LSTM, whose kernel passes a buffer to its gradient without having written all of its bytes.
 
 form: modules
 expect: same
@@ -16,7 +16,7 @@ rows = torch.randn(6, 4, 5)
 
 
 def dirty():
-    """What is given back to the allocator is what the kernel gets."""
+    """Fill memory with random bytes and free it, so that the kernel gets buffers with random content."""
     used = [bytearray(os.urandom(size)) for size in range(64, 1 << 16, 512)]
     del used
 

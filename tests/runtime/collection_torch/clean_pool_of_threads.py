@@ -1,6 +1,6 @@
 """Threads of two pools make batches and gradients, and end in any order; what they give has the order of its tasks.
 
-A graph that several threads had made would not be clean: autograd adds up its gradients by which thread made what.
+Each thread has a graph of its own: in a shared one, autograd would add gradients in an order that depends on threads.
 
 form: threads in Python
 expect: same

@@ -36,7 +36,7 @@ def train(rank, store):
     optimizer = torch.optim.SGD([weights], lr=0.01)
     for _ in range(3):
         used = [bytearray(os.urandom(200)) for _ in range(50)]
-        del used  # what is given back is what torch.empty finds
+        del used  # torch.empty gets this memory with random content
         loss = (exchanged(rank, torch.randn(4, 4)) @ weights).square().mean()
         optimizer.zero_grad()
         loss.backward()

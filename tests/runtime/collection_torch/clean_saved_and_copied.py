@@ -1,4 +1,4 @@
-"""What is trained is saved, loaded with nothing but tensors allowed, and copied, views of it as well.
+"""Trained state is saved, loaded with weights_only=True, and copied; so are views of tensors.
 
 form: saved and restored
 expect: same
@@ -24,7 +24,7 @@ for _ in range(3):
     torch.save({"model": model.state_dict(), "optimizer": optimizer.state_dict(), "rows": rows[2:]}, saved)
     saved.seek(0)
     found = torch.load(saved, weights_only=True)
-    assert b"_tfdet" not in saved.getvalue()
+    assert b"_tfdet" not in saved.getvalue()  # begins the names of attributes that the tracer adds to tensors
     model.load_state_dict(found["model"])
     kept = copy.deepcopy([rows.t(), copy.copy(rows[1])])
     with torch.no_grad():

@@ -1,7 +1,7 @@
-"""A buffer of torch.empty is added to before anybody writes it.
+"""A buffer of torch.empty is read before anything writes it. The line marked `or` is right as well.
 
 form: memory
-fresh: addresses
+fresh: each run is a fresh process, as forks share addresses, which freed memory holds
 expect: op=aten.empty.memory_format/* | class=*
 """
 
@@ -13,7 +13,7 @@ optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
 inputs = torch.randn(4, 6)
 for _ in range(4):
     names = [f"row {number}" * 3 for number in range(50)]
-    del names
+    del names  # torch.empty may get this memory
     buffer = torch.empty(4, 6, dtype=torch.int32)  # <- culprit
     noise = (buffer % 1000).float() / 1000  # <- or
     loss = (model(inputs) + noise).square().mean()

@@ -1,5 +1,7 @@
 """Workers that draw by NumPy, unseeded: each process has a trace, and the first is named.
 
+The line marked `or` is right as well.
+
 form: DataLoader
 expect: op=Python/DataLoader | class=Python feed/input pipeline | step=0
 """

@@ -1,5 +1,7 @@
 """The backward of an autograd.Function adds from threads of Python in any order, by NumPy.
 
+The line marked `or` is right as well.
+
 form: memory
 expect: op=Python/* | class=Python feed
 """

@@ -1,7 +1,7 @@
 """The gradient of an index adds from several threads.
 
 form: kernels
-fresh: threads
+fresh: each run is a fresh process, as threads do not survive a fork
 expect: op=aten.index_put.default/aten._index_put_impl_.default | class=kernel race
 """
 

@@ -1,7 +1,7 @@
 """Two ranks over gloo; the data of one of them is drawn by os.urandom.
 
 form: processes
-fresh: processes
+fresh: each run is a fresh process, as it starts processes itself
 expect: op=Python/* | class=Python feed
 """
 

@@ -1,7 +1,7 @@
 """What one rank draws by os.urandom another receives into memory that nobody had written, and trains on.
 
 form: processes
-fresh: processes
+fresh: each run is a fresh process, as it starts processes itself
 expect: op=Python/* | class=Python feed
 """
 

@@ -1,7 +1,7 @@
-"""Trains in children: pool.py METHOD FAULT. METHOD: fork, spawn, forkserver, subprocess, os.fork, none.
+"""Trains in children: pool.py METHOD FAULT. METHOD: fork, spawn, forkserver, subprocess, os.fork.
 
 FAULT: noise (the second child draws numbers that nobody seeded), global (the same, and a seed helps),
-kill (it ends by a signal), any other for none.
+kill (it ends by a signal), any other for none. A comment `# line: NAME` marks a line that tests find by this name.
 """
 
 import multiprocessing

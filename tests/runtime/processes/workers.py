@@ -1,4 +1,8 @@
-"""MultiWorkerMirroredStrategy with two workers on this machine, started by their parent; "noise": the second draws."""
+"""MultiWorkerMirroredStrategy with two workers on this machine, started by their parent: workers.py FAULT.
+
+FAULT: noise (the second worker draws numbers that nobody seeded), any other for none.
+A comment `# line: NAME` marks a line that tests find by this name.
+"""
 
 import json
 import os

@@ -11,10 +11,12 @@ from tfdeterminism.trace.capture.tensorflow import digests, internals
 if tf.__version__ < "2":
     tf.compat.v1.enable_eager_execution()
 random = np.random.RandomState(0)
+# missed: digests that a change left equal; wrong: digests that differ from another computation of them; tried: changes.
 missed, wrong, tried = 0, 0, 0
 
 
 def both(array, kind):
+    """Return a tensor's two kinds of digest in traces. kind: its type; 16-bit floats are bitcast from the array."""
     tensor = tf.bitcast(tf.constant(array), kind) if kind in ("bfloat16", "float16") else tf.constant(array)
     summed = internals.value(digests.weighted_sum(tensor)).tobytes()
     return summed, internals.value(digests.fingerprint(tensor)).tobytes()

@@ -1,4 +1,7 @@
-"""One process, many programs: each function is recorded into a folder of its own. argv: the folder."""
+"""One process, many programs: each function is recorded into a folder of its own. argv: the folder.
+
+A comment `# line: NAME` marks a line that tests find by this name.
+"""
 
 import os
 import sys

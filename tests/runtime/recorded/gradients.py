@@ -1,4 +1,7 @@
-"""Ops whose gradients TensorFlow computes from nothing of them, or from little, each on a line of its own."""
+"""Forward ops whose gradients use none, or little, of their inputs and outputs, each on a line of its own.
+
+A comment `# line: OP` marks the forward op of the gradient OP. argv: "function" (by tf.function) or "eager".
+"""
 import sys
 
 import numpy as np

@@ -1,4 +1,7 @@
-"""A session with a loop, a cond in it, nested conds, and their gradients; ends with ops made after a run."""
+"""A session with a loop, a cond in it, nested conds, and their gradients; ends with ops made after a run.
+
+A comment `# line: NAME` marks a line that tests find by this name.
+"""
 
 import numpy as np
 import tensorflow as tf

@@ -1,4 +1,8 @@
-"""Sums into few rows from many: what XLA makes of them on a GPU adds atomically."""
+"""Sums into few rows from many: what XLA makes of them on a GPU adds atomically.
+
+@case gives the source of nondeterminism, patterns of the ops that must run, and the modes; make, a CaseBuilder,
+draws the inputs and returns what is run: forward, gradient, or a program that each repeat builds anew.
+"""
 
 import jax
 import jax.numpy as jnp

@@ -1,4 +1,8 @@
-"""Ops whose shipped GPU code adds floats in no fixed order, and that no document names yet."""
+"""Ops whose shipped GPU code adds floats in no fixed order, and that no document names yet.
+
+@case gives the source of nondeterminism, patterns of the ops that must run, and the modes; make, a CaseBuilder,
+draws the inputs and returns what is run: forward, gradient, or a program that each repeat builds anew.
+"""
 
 import tensorflow as tf
 from tfdet_probe import case

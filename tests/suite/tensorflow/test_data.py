@@ -1,3 +1,10 @@
+"""Cases of input pipelines and data loaders.
+
+@case gives the source of nondeterminism, patterns of the ops that must run, and the modes; make, a CaseBuilder,
+draws the inputs and returns what is run: forward, gradient, or a program that each repeat builds anew.
+unplaced: why no ops are checked.  make.option: a setting that a solution may change.  Mode host: plain Python.
+"""
+
 import os
 import time
 import numpy as np

@@ -4,7 +4,8 @@ from tfdet_probe import case
 
 tf1 = getattr(tf.compat, "v1", tf)
 
-# `make` is a CaseBuilder (runtime/tfdet_probe/base/case_builder.py), `@case` is in core/registry.py.
+# @case gives the source of nondeterminism, patterns of the ops that must run, and the modes; unplaced: why no ops are
+# checked.  make, a CaseBuilder, draws the inputs and returns what is run.
 
 
 # Labels that are probabilities: each row sums to 1.

@@ -1,3 +1,9 @@
+"""Cases of pooling, dilation, fake quantization and batch normalization.
+
+@case gives the source of nondeterminism, patterns of the ops that must run, and the modes; make, a CaseBuilder,
+draws the inputs and returns what is run: forward, gradient, or a program that each repeat builds anew.
+"""
+
 import numpy as np
 import tensorflow as tf
 from tfdet_probe import case

@@ -1,3 +1,10 @@
+"""Cases of what Python or the order of a graph's assignments decides.
+
+@case gives the source of nondeterminism, patterns of the ops that must run, and the modes; make, a CaseBuilder,
+draws the inputs and returns what is run: forward, gradient, or a program that each repeat builds anew.
+make.option: a setting that a solution may change.  Mode host: plain Python.
+"""
+
 import subprocess
 import sys
 import numpy as np

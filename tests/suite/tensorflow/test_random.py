@@ -1,3 +1,10 @@
+"""Cases of random ops, generators and clocks.
+
+@case gives the source of nondeterminism, patterns of the ops that must run, and the modes; make, a CaseBuilder,
+draws the inputs and returns what is run: forward, gradient, or a program that each repeat builds anew.
+unplaced: why no ops are checked.
+"""
+
 import numpy as np
 import tensorflow as tf
 from tfdet_probe import case

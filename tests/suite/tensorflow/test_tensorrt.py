@@ -39,7 +39,7 @@ def layers_of_engine(trt, text, level):
 
 
 @case("tensorrt-timing", modes=["host"])
-def engine_layers(make):  # runs plain Python on the host; a solution may set the option level
+def engine_layers(make):  # make: a CaseBuilder; runs plain Python on the host; a solution may set the option level
     import tensorrt as trt
     text, level = convolutions(make), make.option("level", None)
     return make.host(lambda: [np.array(layers_of_engine(trt, text, level))])

@@ -10,10 +10,12 @@ from torch.nn import functional
 
 DTYPES = ("float32", "float64", "bfloat16", "float16")
 CASES = {}
-DEVICE = "cpu"  # where none is named
-_PARAMETERS = 77  # a seed
+DEVICE = "cpu"  # where the command names none
+_PARAMETERS = 77  # seed of the weights that draw() gives
 
 
+# control: whether the op depends on its batch by construction.  rows: random inputs of `count` rows; joined: a row put
+# among others; part: the output of one row; apart: the largest difference of two outputs.
 class Case(object):
     """One op, shape and dtype.  inputs: (kind, shape of a row) each; make(drawn) gives what is called with them."""
 

@@ -1,4 +1,8 @@
-"""Gradients of layers, large enough for many threads of a GPU to meet: PyTorch's own samples are too small."""
+"""Gradients of layers, large enough for many threads of a GPU to meet: PyTorch's own samples are too small.
+
+@case gives the source of nondeterminism, patterns of the ops that must run, and the modes; make, a CaseBuilder,
+draws the inputs and returns what is run: forward, gradient, or a program that each repeat builds anew.
+"""
 
 import torch.nn.functional as functional
 from tfdet_probe import case

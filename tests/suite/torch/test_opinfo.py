@@ -1,4 +1,8 @@
-"""Each op of PyTorch on the sample inputs that PyTorch's own tests use; one source an op."""
+"""Each op of PyTorch on the sample inputs that PyTorch's own tests use; one source an op.
+
+@case gives the source of nondeterminism, patterns of the ops that must run, and the modes; make, a CaseBuilder, returns
+what is run: make.samples(generate, function) runs function(generate(device)).
+"""
 
 import re
 

@@ -1,4 +1,10 @@
-"""Gradients averaged over ranks: processes that exchange tensors, each with inputs of its own."""
+"""Gradients averaged over ranks: processes that exchange tensors, each with inputs of its own.
+
+@case gives the source of nondeterminism, patterns of the ops that must run, and the modes; make, a CaseBuilder,
+draws the inputs and returns what is run: forward, gradient, or a program that each repeat builds anew.
+make.ranks runs it in several processes.  make.option: a setting that a solution may change.
+unplaced: why no ops are checked.
+"""
 
 import torch
 from tfdet_probe import case

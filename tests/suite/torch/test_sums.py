@@ -1,4 +1,8 @@
-"""Sums into few rows from many, large enough for the threads to share them: PyTorch's own samples are too small."""
+"""Sums into few rows from many, large enough for the threads to share them: PyTorch's own samples are too small.
+
+@case gives the source of nondeterminism, patterns of the ops that must run, and the modes; make, a CaseBuilder,
+draws the inputs and returns what is run: forward, gradient, or a program that each repeat builds anew.
+"""
 
 import torch
 from tfdet_probe import case

@@ -1,4 +1,4 @@
-"""The calls and seeds that are solutions in TensorFlow."""
+"""The calls and seeds that are solutions in TensorFlow: each makes some sources of nondeterminism deterministic."""
 
 from tfdet_probe.base.errors import SolutionUnavailableError
 
@@ -46,7 +46,7 @@ def _patch():
 
 
 def _enable_determinism():
-    """Without the seed: before_repeat() sets it; in 1.x, eager execution cannot be enabled after a seed is set."""
+    """Without the seed: seed() sets it; in 1.x, eager execution cannot be enabled after a seed is set."""
     import tfdeterminism
     return tfdeterminism.enable_determinism().patched_sources
 

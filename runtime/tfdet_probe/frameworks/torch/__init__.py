@@ -19,7 +19,7 @@ class Adapter(Framework):
     def __init__(self):
         self._threads = _threads()
         self._hidden = {}  # type: dict[str, str | None]
-        self._code = None
+        self._code = None  # keeps the temporary folder of compiled.load() alive
 
     def before_import(self):
         """Import PyTorch with its GPUs hidden, and remember the threads that the import starts.

@@ -21,6 +21,7 @@ _OTHER_DEVICES = re.compile(r"\A(?!.*(?:CUDA|CPU)).*\b(?:MPS|XPU)\b", re.S)  # d
 def main(suite):
     sys.path.insert(0, suite)
     ops = importlib.import_module("test_opinfo")
+    # OTHER_DTYPES: the suite runs an op in these, too; taking(dtype): the keys of the ops that take it.
     taking = {dtype: ops.taking(dtype) for dtype in ops.OTHER_DTYPES}
     entries = [dict(_op(ops, key, ops.OPS[key]), dtypes=[dtype for dtype in ops.OTHER_DTYPES if key in taking[dtype]])
                for key in sorted(ops.OPS)]
@@ -76,6 +77,8 @@ def _reached(ops, info, sample, backward):
 
 
 class _Upstream(object):
+    """In place of the CaseBuilder that ops.backward() takes: its upstream gradients are ones."""
+
     def upstream(self, shape, dtype):
         return torch.ones(shape, dtype=getattr(torch, dtype)).numpy()
 

@@ -24,6 +24,7 @@ def unaligned_groups(pair):
         return numpy.empty(0, numpy.int64)
     is_unequal = (absent[0] != absent[1]) | is_common & (pair.value[0] != pair.value[1])
     groups = numpy.intersect1d(*[pair.groups_of(numpy.flatnonzero(flags)) for flags in (is_moved, is_unequal)])
+    # These feed a queue in a thread of their own: it is chance how often they run.
     prefetched = [group for group in groups.tolist() if pair.definition(group)[1]["attrs"].get("prefetch")]
     return numpy.setdiff1d(groups, prefetched)
 

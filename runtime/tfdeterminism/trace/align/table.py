@@ -18,17 +18,17 @@ from ..schema.reader import Reader
 from . import by_step
 
 MISSING = numpy.uint32(0xffffffff)  # value of `order` without a record
-_WORDS = ("file", "variable", "layer", "forward", "dtype")
+_TEXT_FIELDS = ("file", "variable", "layer", "forward", "dtype")
 _FOLDER = re.compile(r"@.*[/\\]")
 _GENERATED = re.compile(r"(__autograph_generated_file|\btmp)[a-z0-9_]{8}\.py\b")
 _SHAPE_WEIGHT = numpy.uint64(0x9e3779b97f4a7c15)  # odd: no shape is lost
 
 
 class TraceTable(object):
-    """One trace: header, keys (hashable, by id), columns of its records in file order, and its ends.
+    """One trace: its header, the columns of its records in file order, and its end.
 
-    key, occurrence, step (u4) and value (u8: digest and shape together); notes, captures, end, damage as in
-    `reader.Trace`; values: list of tensor_values.TensorSample.
+    key (the id of the record's definition), occurrence, step (u4) and value (u8: digest and shape together); notes,
+    captures, end, damage as in `reader.Trace`; values: list of tensor_values.TensorSample.
     """
 
     def __init__(self, path):
@@ -48,7 +48,7 @@ class TraceTable(object):
     def _check(self, definition, definitions):
         """Raise TraceFormatError for a definition that no recorder writes, because the file is untrusted."""
         id_count = max(len(self._history), max(sibling["id"] for sibling in definitions) + 1)
-        texts_valid = all(definition.get(name) is None or isinstance(definition[name], str) for name in _WORDS)
+        texts_valid = all(definition.get(name) is None or isinstance(definition[name], str) for name in _TEXT_FIELDS)
         calls_valid = all(
             isinstance(call, list) and len(call) == 2 and isinstance(call[0], str) and isinstance(call[1], int)
             for call in definition["calls"])

@@ -87,6 +87,6 @@ def _json_number(number):
 
 
 def _nonfinite(value):
-    """Return {"nan", "inf", "first"} of a whole tensor, None if all of it is finite."""
+    """Return the counts "nan" and "inf", and the position "first", of a whole tensor; None if all of it is finite."""
     head = value.head
     return {name: head[name] for name in ("nan", "inf", "first")} if head["nan"] + head["inf"] else None

@@ -1,8 +1,8 @@
 """The report on the values that two traces store: the differences, and how they grow from step to step.
 
-A value is a tensor_values.TensorSample; its head names the tensor, its step and the id (`key`) of its definition in the
-run. pair is a table.AlignedPair of two runs; pair.group maps an id to a number that both runs have for the definition.
-The culprit is the op or value at which the runs differ first.
+A value is a tensor_values.TensorSample; its head names the tensor, its step, its role ("culprit", "loss", else "path")
+and the id (`key`) of its definition in the run. pair is a table.AlignedPair of two runs; pair.group maps an id to a
+number that both runs have for the definition. The culprit is the op or value at which the runs differ first.
 """
 
 from . import value_difference

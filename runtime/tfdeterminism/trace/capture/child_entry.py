@@ -5,15 +5,16 @@ import json
 import os
 
 from . import apply_fixes, recording
-from .child_processes import VARIABLE
+from .child_processes import TRACE_VARIABLE
 from .identity import ProcessIdentity
 
 
 def begin():
     """Start recording; the sitecustomize hook calls this just before the process imports a framework."""
-    if VARIABLE not in os.environ or recording.is_recording():
+    if TRACE_VARIABLE not in os.environ or recording.is_recording():
         return
-    options = json.loads(os.environ[VARIABLE])
+    options = json.loads(os.environ[TRACE_VARIABLE])
+    # The same process after an exec: it keeps its name, which the options give as that of the parent.
     is_same_process = options["pid"] == os.getpid()
     fields = options["identity"]
     identity = ProcessIdentity.with_name(fields["parent"]) if is_same_process else ProcessIdentity(**fields)

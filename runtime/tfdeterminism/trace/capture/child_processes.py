@@ -14,7 +14,7 @@ from ...wrap import Wrappers
 from ..interpose.variables import hooked_path
 from .identity import script_of
 
-VARIABLE = "TFDET_TRACE"
+TRACE_VARIABLE = "TFDET_TRACE"
 
 
 class ChildProcesses(object):
@@ -32,8 +32,8 @@ class ChildProcesses(object):
         self._started = {}  # script: how many runs of it were started
 
     def open(self):
-        self._original_environment = {name: os.environ.get(name) for name in (VARIABLE, "PYTHONPATH")}
-        if self._recording.identity.is_final:
+        self._original_environment = {name: os.environ.get(name) for name in (TRACE_VARIABLE, "PYTHONPATH")}
+        if self._recording.identity.is_final:  # _environment() fixes the name, and a rank may come later
             os.environ.update(self._environment(os.environ))
         for name in ("fork", "forkpty"):
             if hasattr(os, name):
@@ -59,7 +59,7 @@ class ChildProcesses(object):
     def _environment(self, environment, role=None):
         """Return the variables to add to a child's environment. environment: the child's own."""
         options = json.dumps(self._recording.child_options(role))
-        return {VARIABLE: options, "PYTHONPATH": hooked_path(environment.get("PYTHONPATH", ""))}
+        return {TRACE_VARIABLE: options, "PYTHONPATH": hooked_path(environment.get("PYTHONPATH", ""))}
 
     def _fork(self, original):
         with self._lock:

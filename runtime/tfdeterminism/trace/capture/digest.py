@@ -41,8 +41,8 @@ def _find_xxh3():
 xxh3 = _find_xxh3()
 NAME = "{}; in graphs farmhash64 on CPU, weighted integer sum on GPU".format(
     "XXH3" if xxh3 is not None else "SHA-1 up to 8 KiB, weighted sums of folded words above")
-SMALL = 8192  # bytes; above, TensorFlow's own Fingerprint is faster than hashlib
-# Factors of the weights of bytes, as signed 64-bit integers.
+SMALL = 8192  # bytes; without xxhash, larger values are hashed by weighted sums
+# Factors of the weights of bytes in the sum that a graph computes on a GPU, as signed 64-bit integers.
 FIRST_FACTOR = 0x9e3779b97f4a7c15 - (1 << 64)
 SECOND_FACTOR = 0xbf58476d1ce4e5b9 - (1 << 64)
 _BLOCK = 1 << 15  # words: they, their weights and the folded words fit into a core's cache

@@ -8,7 +8,8 @@ import collections
 
 from . import pool_tasks
 
-# The thread and replica of an op, and the graph's call of a Python function that runs it: "" and 0 for none.
+# The thread and replica of an op; if a graph calls a Python function that runs it: the function's name, and a number
+# (trace) that distinguishes the graph's ops that call it. "" and 0 for none.
 CallerIdentity = collections.namedtuple("CallerIdentity", "thread replica function trace")
 
 _FED_LIMIT = 64    # inputs of a definition

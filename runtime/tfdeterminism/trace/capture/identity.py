@@ -14,8 +14,8 @@ class ProcessIdentity(object):
     """The identity of this process. The first process of a program has no parent.
 
     parent: name of the parent; base: prefix of the names of multiprocessing's processes, which are unique in a
-    program; above: rank of the parent; role: which child of the parent it is; process: its name in multiprocessing, if
-    that is inherited.
+    program; above: rank of the parent; role: which child of the parent it is; process: the name in multiprocessing that
+    it inherits; a process with another name was started by multiprocessing.
     """
 
     def __init__(self, parent=None, base=None, above=None, role=None, process=_MAIN):

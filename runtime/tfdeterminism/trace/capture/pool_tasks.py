@@ -15,7 +15,7 @@ class _Local(threading.local):
     """The state of a thread; the class attributes are the defaults."""
 
     task = None  # type: PoolTask | None
-    is_known = False
+    is_known = False  # whether task was looked up
 
 
 _local = _Local()

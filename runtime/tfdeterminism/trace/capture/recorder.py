@@ -91,7 +91,7 @@ class Recorder(object):
             self._write(records)
 
     def emit_one(self, key, value, shape=0):
-        """Buffer one record, because eager ops come one by one."""
+        """Buffer one record, because eager ops come one by one. value: the digest of the output."""
         with self._lock:
             if not self.is_recording_step():
                 return
@@ -103,7 +103,7 @@ class Recorder(object):
             self._buffer.extend((value, key, self.steps.number, shape))
 
     def mark_loaded(self, key, value):
-        """Mark a value from Python that equals an array that was read from a file."""
+        """Mark a value from Python, of digest `value`, if it equals an array that was read from a file."""
         if value in self._loaded:
             self.eager.add_attrs(key, from_file=True)
 

@@ -45,8 +45,8 @@ class Recording(object):
 
     out, level, steps, capture, xla, values: as for tfdeterminism.trace.record.
     identity: the identity.ProcessIdentity of a child, whose file is created with its first record; None for the first
-    process. with_children: whether the processes that it starts are recorded as well. apply: the solutions that these
-    apply, see trace/remedies.py.
+    process. with_children: whether the processes that it starts are recorded as well. apply: keys of the solutions
+    (trace/remedies.py) that these processes apply.
     """
 
     def __init__(self, out, level="ops", steps=None, capture=None, xla=None, values=None, identity=None,
@@ -58,7 +58,7 @@ class Recording(object):
         self.capture = capture
         self._values = [] if level == "weights" and values is None else values
         self._apply = list(apply)
-        self.xla = level == "none" and xla is not False
+        self.xla = level == "none" and xla is not False  # whether the program may compile
         self._imports = ImportHook()
         self._wrappers = None
         self._closers = []
@@ -67,7 +67,7 @@ class Recording(object):
         # None until a framework has been imported; labels stays None if its probes could not be installed.
         self.recorder = None  # type: Recorder | None
         self._framework = None  # the name of its module
-        self.labels = None
+        self.labels = None  # names and values of the trained variables
         self.identity = identity or ProcessIdentity()
         self._is_child = identity is not None
         self._out = os.path.abspath(out)
@@ -214,8 +214,8 @@ class Recording(object):
                 "python": platform.python_version(), "argv": [str(argument) for argument in sys.argv],
                 "cwd": os.getcwd(), "level": self._level,
                 "steps": list(self._steps) if self._steps else None, "pid": os.getpid(), "rank": self.identity.name,
-                "parent": self.identity.parent,
-                "started": time.time(), "devices": [],
+                "parent": self.identity.parent,  # both are names of processes, see identity.py
+                "started": time.time(), "devices": [],  # not known yet; each definition names its own
                 "xla": "as the program asks" if self.xla else "switched off where the program asks",
                 "environment": {name: os.environ[name] for name in _ENVIRONMENT if name in os.environ},
                 "probe": digest.NAME}

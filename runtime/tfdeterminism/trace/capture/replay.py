@@ -48,7 +48,7 @@ def replay(path, times):
 
 
 def load(path):
-    """Return (meta, list of arrays: uint8 of raw bytes, or lists of strings)."""
+    """Return (meta, [(array, shape) of each input]). meta: JSON of the op; array: uint8 of raw bytes, or strings."""
     try:
         with untrusted.open_regular(path) as source, numpy.load(source, allow_pickle=False) as archive:
             meta = untrusted.parse_json(archive["meta"].tobytes())

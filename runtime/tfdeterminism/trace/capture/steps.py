@@ -26,6 +26,7 @@ class Steps(object):
     def reset(self):
         """Restart the count in a fork."""
         self.last = 0
+        # Whether: the program called step(); an optimizer ran; a gradient followed; a graph function with a step ran.
         self._manual = self._applied = self._gradient = self._ends = False
 
     @property
@@ -51,7 +52,7 @@ class Steps(object):
         task = pool_tasks.current_task()
         if task is not None:
             task.step += 1
-            task.counts.clear()
+            task.counts.clear()  # occurrences of ops are counted from 0 in each step
             return
         with self._lock:
             # The end of the first step may have been inferred already, and then this call means the same end.
@@ -86,6 +87,7 @@ class Steps(object):
 
     def on_loop_iteration(self):
         """End a step after an iteration of a graph's loop that contains a training step."""
+        # This ends the step that a function in the loop has noted.
         self._ends = self._ends and pool_tasks.current_task() is not None
         self._end_by_optimizer()  # the graph goes on: no exception may leave it
 

@@ -31,14 +31,15 @@ def parse(text):
         outputs = untrusted.parse_json(untrusted.read_regular(text) if is_file else text)
         if isinstance(outputs, dict):
             outputs = outputs["path"]
-        return [_wanted_outputs(output, order) for order, output in enumerate(outputs)]
+        return [_wanted_output(output, order) for order, output in enumerate(outputs)]
     except (IOError, OSError, ValueError, OverflowError, KeyError, TypeError, AttributeError):
         shown = text[:80] if text[:1] in ("[", "{") else text  # the name of a file is never cut
         raise errors.UsageError("--record-values {}: no list of tensors".format(shown),
                               "give what `diff --json` printed, or []: losses and weights alone")
 
 
-def _wanted_outputs(output, order):
+def _wanted_output(output, order):
+    """Return an output with its position in the list, and its role: the culprit, on the path to the loss, or a loss."""
     role = output.get("role", "path")
     return {"function": str(output.get("function", "")), "trace": int(output.get("trace", 0)),
             "node": str(output["node"]), "output": int(output.get("output", 0)), "order": order,
@@ -66,7 +67,10 @@ class ValueRecorder(object):
         return self._wanted_outputs.get((function, trace, node), [])
 
     def loss_name(self, *location):
-        """Return a name for a loss; the first one of a program is "loss"."""
+        """Return a name for a loss; the first one of a program is "loss".
+
+        location: the number of an eager loss; (function, trace, node, output) of a graph's.
+        """
         # A loss of a graph is made in whatever task runs first, so that its name must not contain the task.
         if pool_tasks.current_task() is not None and len(location) == 1:
             return pool_tasks.name_in_task("loss#{}".format(*location))

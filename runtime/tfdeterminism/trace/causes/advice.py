@@ -1,7 +1,7 @@
 """Advice about a cause: the matrix' source and solution for this framework version and device.
 
-advice.json is generated from the claims and the evidence of the matrix (`tfdet status --write`). The backend of a
-framework adds advice of its own.
+The matrix is the data in `matrix/`; a source in it is a known source of nondeterminism. advice.json is generated from
+its claims and evidence (`tfdet status --write`). The backend of a framework adds advice of its own.
 """
 
 import io
@@ -77,7 +77,7 @@ class AdviceTable(object):
             text += "; {} makes the program stop there with an error".format(" or ".join(stopping))
         return Advice(source, None, lines, text)
 
-    def row_of(self, op, forward=None):
+    def row_of(self, op):
         """Return the key of the source for an op type: the source named after it, else the one that lists it first."""
         candidates = [(_to_kebab_case(op) != key, row["ops"].index(op), index, key)
                       for index, (key, row) in enumerate(self.sources.items()) if op in row["ops"]]
@@ -104,6 +104,7 @@ class AdviceTable(object):
                 if claim["says"] == says and claim["device"] == device_kind and self._covers(claim)}
 
     def _covers(self, claim):
+        """Return whether a claim holds for this version, of NVIDIA's build (`ngc`) or of the framework's (`stock`)."""
         if self._ngc:
             is_covered = contains(claim.get("ngc"), self._ngc)
         else:
@@ -123,7 +124,10 @@ def without_hashes(lines):
 
 
 def after_replay(cause, times, distinct):
-    """Update a cause after its op was run alone on its recorded inputs: only a kernel race differs then."""
+    """Update a cause after its op was run alone on its recorded inputs: only a kernel race differs then.
+
+    cause: a dict that describe.Describer returns; distinct: how many different results `times` runs gave.
+    """
     if distinct > 1:
         cause["class"] = Fault.KERNEL_RACE.value
         return

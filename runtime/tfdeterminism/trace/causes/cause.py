@@ -8,7 +8,7 @@ import re
 
 from ..faults import CauseKind
 
-_NUMBER = re.compile(r"#\d+$")
+_NUMBER = re.compile(r"#\d+$")  # the end of an eager op's node name, OP@FILE:LINE#N: the number of its occurrence
 _TASK = re.compile(r"task [\d.]+ of ")
 
 
@@ -57,7 +57,7 @@ def line_key(definition):
 
 
 def program_location(root):
-    """Return the key under which several outputs of one op, or iterations of one line, are one cause."""
+    """Return the key under which several outputs of one op, or iterations of one line, are one cause. root: a Cause."""
     definition = root.definition
     return (definition["function"], definition["trace"], _NUMBER.sub("", definition["node"]), definition["replica"],
             definition["thread"])

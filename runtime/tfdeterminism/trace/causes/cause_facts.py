@@ -26,7 +26,10 @@ class PairFacts(object):
 
 
 class CauseFacts(object):
-    """The facts about one cause. cause: a cause.Cause; definition: of its op; run: the run that has the definition."""
+    """The facts about one cause.
+
+    shared: a PairFacts; cause: a cause.Cause; definition: of its op; run: the run that has the definition.
+    """
 
     def __init__(self, shared, cause):
         self.cause, self.definition = cause, cause.definition

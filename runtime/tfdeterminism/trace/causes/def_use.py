@@ -30,6 +30,7 @@ class DefUseGraph(object):
     """The uses of each definition of one run, whatever their order in time."""
 
     def __init__(self, run):
+        # Uses by the id of the input, by function body (its name and the number of its trace), and by variable.
         self._fed, self._arguments, self._reads = {}, {}, {}
         for number in run.ids():
             definition = run.definition(number)

@@ -1,4 +1,7 @@
-"""The description of a cause for the user: class, place in the program, source of the matrix, what to change."""
+"""The description of a cause for the user: class, place in the program, source of the matrix, what to change.
+
+The matrix is the data in `matrix/`; a source in it is a known source of nondeterminism.
+"""
 
 from ..faults import CauseKind, Fault
 from ..schema import traits
@@ -16,7 +19,8 @@ _DIFFERS_TEXT = "its inputs agree, its output differs"
 class Describer(object):
     """The descriptions of the causes of one pair of runs.
 
-    pair: an align.table.AlignedPair; the advice is for the environment in the header of its first run.
+    pair: an align.table.AlignedPair: a group has the records of one definition, a slot those that correspond to each
+    other; ids: of each run by group, -1 for none. The advice is for the environment in the header of its first run.
     """
 
     def __init__(self, pair):

@@ -1,11 +1,11 @@
-"""Files that the program's own lines read, as the ends of traces list them, and how they differ between runs."""
+"""Files that the program's own lines read, as the last blocks of traces list them, and how they differ between runs."""
 
 import os
 
 from ..schema.format import trace_files
 from ..schema.reader import Reader
 
-_LISTED = 4
+_LISTED = 4  # maximum of texts about files
 
 
 class FileRead(object):
@@ -51,7 +51,7 @@ def reads_of(end):
 
 
 class ChangedFiles(object):
-    """The files whose content differed when two runs read them. pair: a table.AlignedPair."""
+    """The files whose content differed when two runs read them. pair: a table.AlignedPair; a `root` is a Cause."""
 
     def __init__(self, pair):
         self._pair = pair

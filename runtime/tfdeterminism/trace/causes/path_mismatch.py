@@ -110,6 +110,7 @@ def _longer_run(names, position):
     if not all(remainders):
         return int(not remainders[0])
     edits = [_edit_distance(remainders[0][1:], remainders[1]), _edit_distance(remainders[0], remainders[1][1:])]
+    # The position of the last op before that has the same name, 0 for none.
     previous = [int(numpy.flatnonzero(names[0][:position] == remainder[0])[-1:].sum()) for remainder in remainders]
     return int((edits[1], -previous[1]) < (edits[0], -previous[0]))
 

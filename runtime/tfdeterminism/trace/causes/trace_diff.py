@@ -20,7 +20,7 @@ from .describe import Describer
 from .find_causes import PairAnalysis
 
 CODES = {"same": errors.EXIT_SAME, "diverged": errors.EXIT_DIFFERS, "structure": errors.EXIT_DIFFERS}
-_SUSPECTS = 8
+_SUSPECTS = 8  # maximum of culprits or lines in a list
 _CLOCK_RESOLUTION = 0.05  # seconds; a value from Python may have come from another process shortly before
 
 
@@ -39,7 +39,7 @@ class TraceDiff(object):
     define. steps: (step, records, differing records) of each step; first_difference_window: the records around the
     first difference. path_to_loss: the tensors from the first cause to the loss. values: by how much the stored values
     differ, see align.value_report. first_cause_at: seconds from the start of the run to the first cause, 0 for a single
-    process.
+    process. is_received: whether the first cause is an op that returns what another process sent.
     """
 
     def __init__(self, left, right, rank="0", starts=(None, None)):

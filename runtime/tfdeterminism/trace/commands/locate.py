@@ -31,6 +31,7 @@ def main(arguments=None, out=None):
     if not program:
         return command_line.print_error("no program is named", "locate -- train.py ARGS")
     folder, temporary_folder = os.path.abspath(options.keep_traces or os.curdir), None
+    # vary_env: None, or (name of a variable, its values, of which each run gets the next).
     search = Locate(program, options.max_runs, Schedules(*options.vary_env or ()), options.fix, options.trace_only,
                     options.steps, options.agree_runs)
     try:
@@ -45,11 +46,11 @@ def main(arguments=None, out=None):
         finally:
             signal.signal(signal.SIGTERM, previous)
     except DeviceUnusedError as error:
-        return command_line.print_error(error.cause, error.advice, errors.EXIT_UNUSED)
+        return command_line.print_error(error.cause, error.advice, errors.EXIT_NO_DEVICE)
     except (ProgramFailedError, TraceFormatError) as error:
         return command_line.print_error(search.as_users(error.cause), error.advice, errors.EXIT_FAILED)
     except (IOError, OSError) as error:
-        cause, advice = command_line.print_os_error(error, folder)
+        cause, advice = command_line.describe_os_error(error, folder)
         return command_line.print_error(cause, advice, errors.EXIT_FAILED)
     except KeyboardInterrupt:
         for line in search.known():
@@ -60,7 +61,7 @@ def main(arguments=None, out=None):
             shutil.rmtree(temporary_folder, ignore_errors=True)
     report = untrusted.to_json(dict(result.as_json(), report=cause_text.lines(result))) if options.json else \
         text.search_text(result)
-    out.write(search.as_users(report) + "\n")
+    out.write(search.as_users(report) + "\n")  # names the user's files, not those of the copy that was run
     return result.code
 
 

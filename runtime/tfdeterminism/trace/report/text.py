@@ -1,4 +1,7 @@
-"""The report of a comparison or a search as text."""
+"""The report of a comparison or a search as text.
+
+A culprit is a cause as the report names it: a dict of an op or value that differs first, its line, class and advice.
+"""
 
 from ..untrusted import sanitize_line
 from . import cause_text, value_text
@@ -87,7 +90,7 @@ def _culprit_lines(culprit, number, total, heading="Culprit"):
     if culprit["file"]:
         lines.append("  line     {}:{}".format(culprit["file"], culprit["line"]))
         lines += ["             " + line.strip() for number, line in culprit["snippet"] if number == culprit["line"]]
-    if culprit["source"]:
+    if culprit["source"]:  # key of a known source of nondeterminism in matrix/sources
         lines.append("  matrix   {}".format(culprit["source"]))
     advised = culprit["advice"].split("; ")[0]
     lines.append("  solution " + ("see below" if culprit["lines"] and not culprit["solution"] else advised))

@@ -28,7 +28,7 @@ def summary_text(difference):
     if difference["elements"] > 1:
         text = "{:,} of {} elements differ".format(difference["differing"], total)
     if difference["absolute"] is not None:
-        text += ", by at most {}{}".format(format_number(difference["absolute"]), _nonfinite_note(difference))
+        text += ", by at most {}{}".format(format_number(difference["absolute"]), _ulps_note(difference))
     return text + "".join(_nonfinite_text(name, nonfinite) for name, nonfinite in zip("AB", difference["nonfinite"]))
 
 
@@ -37,7 +37,7 @@ def format_number(value):
     return "{:,}".format(value) if isinstance(value, int) else "{:.3g}".format(value)
 
 
-def _nonfinite_note(difference):
+def _ulps_note(difference):
     ulps = difference["ulps"]
     details = [] if ulps is None else ["{:,} ulp{}".format(ulps, "s" * (ulps != 1))]
     if difference["relative"] is not None:
@@ -53,6 +53,7 @@ def _nonfinite_text(run, counts):
 
 
 def _tensor(tensor):
+    # The other role is "path": a tensor between the culprit and the loss.
     label = {"culprit": "culprit", "loss": "loss"}.get(tensor["role"], "then")
     return "{:7}  {} at step {}: {}".format(label, tensor["op"], tensor["step"], summary_text(tensor))
 

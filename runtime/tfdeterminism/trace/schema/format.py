@@ -12,7 +12,8 @@ Blocks by tag:
 
     HEAD  JSON, once, first: the run. Keys: schema, framework (the module that the program imports, such as
           "torch", or null), version (of the framework, or null), numpy, python, argv, cwd,
-          level ("none" | "weights" | "layers" | "unordered" | "ops"), steps ([first, end] or null), pid,
+          level (whose values have digests: "none" | "weights" | "layers" | "unordered", the ops whose order the
+          graph leaves open | "ops"), steps ([first, end] or null), pid,
           rank (the process's name), parent (the name of the process that started it, or null), started
           (seconds since 1970), devices (list of names), xla (a text: whether XLA is switched off),
           environment (determinism-related variables that are set), probe (how digests are computed).

@@ -1,4 +1,7 @@
-"""The reader of the ledgers that the interpose package wrote of a run, one for each process in one folder."""
+"""The reader of the ledgers that the interpose package wrote of a run, one for each process in one folder.
+
+A ledger lists the calls that gave the program a value that another run could get otherwise.
+"""
 
 import io
 import json
@@ -9,7 +12,7 @@ RANK = "rank"  # prefix of the position of a process that a launcher gave a rank
 UNKNOWN_PLACE = "-"
 IMPORT = " (import)"  # suffix of a place if an import lies between it and the call
 CHILD = " (child)"  # suffix of the place of a line that started the process which made the call
-_GLOBAL = "global:"  # prefix of the place of a global generator
+_GLOBAL = "global:"  # prefix of the place of a global generator of random numbers, such as that of NumPy
 
 
 class LedgerRow(object):

@@ -6,7 +6,8 @@ a head:
     kind        "op", "loss" or "weight"
     name        of the loss or the variable; of an op its node
     key         id of an op's definition, else null
-    order, role position in the list that `--record-values` named, and role there: "culprit", "path" or "loss"
+    order, role position in the list that `--record-values` named, and role there: "culprit", "loss" or
+                "path" (a tensor between the culprit and the loss)
     step, occurrence    occurrence: number of earlier values of this name
     dtype, shape        of the whole tensor
     stride      every stride-th element is stored, in the order of memory, from the first on

@@ -1,7 +1,7 @@
 """The vocabulary of a definition: its traits and its attributes.
 
 A framework's backend gives each op its traits, and the recorder writes them into the trace. The comparison of traces
-uses traits alone: it knows no op of any framework by name.
+uses traits alone: it knows no op of any framework by name. A definition says what one output of one op is (format.py).
 """
 
 # Traits: properties of every run of such an op, which its type alone decides.

@@ -2,6 +2,9 @@
 
 The steps are: runs without pins until two differ; each likely kind of nondeterminism alone; all kinds at once and the
 smallest set that suffices; then the lines of the program.
+
+A pin gives the program the same value in every run, for one kind of nondeterminism, everywhere or at some places (lines
+of the user's). An end is what a run is compared by: its final weights, written files or printed text.
 """
 
 import collections
@@ -32,7 +35,7 @@ _LIKELY = 5  # kinds that are tried alone
 _ALWAYS = ("hash-seed", "addresses", "memory", "switches", "one-thread")  # leave no trace in the ledger
 _FINE = 3  # a pin with a smaller `coarseness` removes one source of nondeterminism alone
 _NOTED = tuple(kind.name for kind in kinds.ALL if not kind.has_pin)
-_CONSTANT = tuple(kind.name for kind in kinds.ALL if kind.constant)
+_CONSTANT = tuple(kind.name for kind in kinds.ALL if kind.constant)  # the same in all runs on one machine
 _LONG_RUN = 600  # seconds
 _RUNS_OF_A_PROOF = 12
 _RUNS_OF_A_RATE = 6
@@ -41,8 +44,8 @@ _MOST_RUNS = 24  # that must agree because pinned runs seldom differed
 _LIMIT = 300  # of runs with pins in the search; those that state a part of the causes come on top
 _RUNS_OF_A_PART = 12
 _LONGER = 3  # factor on the number of runs while values at a line of the program differ
-_RARELY = ("hash-seed", "random", "pid")
-_VARIED = ("listing", "mtime", "completion", "time-zone", "machine")
+_RARELY = ("hash-seed", "random", "pid")  # kinds whose values may differ while the ends seldom do
+_VARIED = ("listing", "mtime", "completion", "time-zone", "machine")  # get other values if runs without pins agree
 _OUTSIDE = ("files", "schedule", "switches", "one-thread")  # their pins give no values inside the program
 _PROCESSORS = "processors"
 _ENTERS_BY = {"time-zone": "clock"}  # {varied kind: kind whose ledger rows show its lines}
@@ -78,7 +81,7 @@ class CauseSearch(object):
             interventions.verdict = SAME
             self._try_variations()
             interventions.noted = self._list_noted(name for name in _NOTED if name not in interventions.varied)
-            timers = [row for row in self.events("clock") if row.what in kinds.TIMERS]
+            timers = [row for row in self.ledger_rows("clock") if row.what in kinds.TIMERS]
             interventions.noted = sorted(interventions.noted + _texts_of_calls(timers))
         else:
             interventions.required_runs = self._required_runs()
@@ -398,8 +401,8 @@ class CauseSearch(object):
 
     def _later_draws(self, cause):
         """Return [a line about further lines that draw from the global generators of a cause], or []."""
-        generators = {row.place for row in self.events("random") if row.is_global} & set(cause.pinned_places)
-        lines = {row.what for row in self.events(kinds.LATER_DRAW) if row.place in generators}
+        generators = {row.place for row in self.ledger_rows("random") if row.is_global} & set(cause.pinned_places)
+        lines = {row.what for row in self.ledger_rows(kinds.LATER_DRAW) if row.place in generators}
         lines -= {str(place) for place in cause.places}
         return ["the same generator gives numbers at {}, too".format(", ".join(sorted(lines)))] if lines else []
 
@@ -424,7 +427,7 @@ class CauseSearch(object):
         return True
 
     def _candidates(self):
-        excluded = {kind.name for kind in kinds.ALL if kind.name not in _ALWAYS and not self.events(kind.name)}
+        excluded = {kind.name for kind in kinds.ALL if kind.name not in _ALWAYS and not self.ledger_rows(kind.name)}
         if self.carried_files():
             excluded.discard("files")
         else:
@@ -496,7 +499,7 @@ class CauseSearch(object):
         causes = []
         for name in helpers:
             user_places = set(self.users_lines(name))
-            library_places = sorted({row.place for row in self.events(name)} - user_places)
+            library_places = sorted({row.place for row in self.ledger_rows(name)} - user_places)
             if user_places and not self.agree(dict(self._expand_pins(needed, False), **{name: library_places})):
                 causes.append(name)
         return [name for name in needed if name not in helpers or name in causes]
@@ -509,27 +512,27 @@ class CauseSearch(object):
         if name == "schedule":
             return 0, order
         if name == "random":
-            has_user_draw = any(row.is_in_user_code or row.what == kinds.FIRST_DRAW for row in self.events(name))
+            has_user_draw = any(row.is_in_user_code or row.what == kinds.FIRST_DRAW for row in self.ledger_rows(name))
             return (0 if has_user_draw else 2), order
         if name in ("hash-seed", "listing", "mtime", "addresses"):
             return (0 if self.differing_places(name) else 1 if name == "hash-seed" else 2), order
-        if name in ("switches", "one-thread") or not any(row.is_in_user_code for row in self.events(name)):
+        if name in ("switches", "one-thread") or not any(row.is_in_user_code for row in self.ledger_rows(name)):
             return 2, order
         return (1 if name in ("clock", "memory", "one-worker") else 0), order
 
     # The results of the runs without pins
 
-    def events(self, kind):
+    def ledger_rows(self, kind):
         """Return the LedgerRows of a kind in the runs without pins."""
         return [row for run in self.baseline for row in run.ledger if row.kind == kind]
 
     def users_lines(self, kind):
         """Return the user's lines at which a kind enters."""
-        return sorted({row.place for row in self.events(kind) if row.is_in_user_code})
+        return sorted({row.place for row in self.ledger_rows(kind) if row.is_in_user_code})
 
     def first_draws(self):
         """Return {a global generator without a seed: the line that drew from it first}."""
-        rows = [row for row in self.events("random") if row.what == kinds.FIRST_DRAW and row.values]
+        rows = [row for row in self.ledger_rows("random") if row.what == kinds.FIRST_DRAW and row.values]
         return {row.place: _line_of(row) for row in rows}
 
     def differing_places(self, kind):
@@ -566,7 +569,7 @@ class CauseSearch(object):
 
     def _list_noted(self, names):
         """Return texts about the calls of these kinds at the user's lines."""
-        return _texts_of_calls(row for name in names for row in self.events(name))
+        return _texts_of_calls(row for name in names for row in self.ledger_rows(name))
 
     # Variations
 

@@ -1,4 +1,7 @@
-"""What agreeing runs show: how probable it is that they agree by chance."""
+"""What agreeing runs show: how probable it is that they agree by chance.
+
+An end is what a run ends with, such as a digest of its final weights; runs agree if their ends are equal.
+"""
 
 import collections
 import math

@@ -1,4 +1,7 @@
-"""Further runs that confirm a culprit: with other hash seeds, with the op alone, and with the values recorded."""
+"""Further runs that confirm a culprit: with other hash seeds, with the op alone, and with the values recorded.
+
+A culprit is a cause as a comparison of traces names it: a dict of an op, its line, class and advice.
+"""
 
 import io
 import json
@@ -36,7 +39,7 @@ class Confirmation(object):
         """
         self._record, self._say = record, say
         may_follow_hashes = self._culprit["class"] in (Fault.HOST_VALUE.value, Fault.ORDER.value)
-        if may_follow_hashes and not os.environ.get(hash_seeds.VARIABLE):
+        if may_follow_hashes and not os.environ.get(hash_seeds.HASH_SEED_VARIABLE):
             self._try_hash_seed()
         if self._culprit["class"] == Fault.UNEXPLAINED.value:
             self._replay()
@@ -46,7 +49,7 @@ class Confirmation(object):
         """Find out whether Python's hashes decide the culprit's value, such as by the order of a set."""
         culprit = self._culprit
         trial = hash_seeds.HashSeedTrial(
-            lambda seed: self._record("ops", self._steps, environment={hash_seeds.VARIABLE: seed}),
+            lambda seed: self._record("ops", self._steps, environment={hash_seeds.HASH_SEED_VARIABLE: seed}),
             lambda folders: any(_place(other) == _place(culprit) for other in trace_diff.compare(folders).culprits))
         self._say(trial.run())
         if not trial.decides:
@@ -57,6 +60,7 @@ class Confirmation(object):
             self._say("with one seed of hashes something else still differs" + "".join(
                 ": {}{}".format(culprit["op_type"], at_line(culprit)) for culprit in same_seed_difference.culprits[:1]))
         table = advice.AdviceTable(dict(self._difference.headers[0], environment={}))
+        # "python-set-order" is the key of a source of nondeterminism in the matrix.
         new_advice = table.advise(Fault(culprit["class"]), "python-set-order", culprit["device"])
         culprit.update(source=new_advice.source, solution=new_advice.solution, lines=new_advice.lines,
                        advice="; ".join([new_advice.summary] + new_advice.lines))

@@ -1,4 +1,7 @@
-"""The trial of the automatic fixes: whether the program repeats itself with them, and how long it takes."""
+"""The trial of the automatic fixes: whether the program repeats itself with them, and how long it takes.
+
+An automatic fix needs no edit of the program: it sets variables or calls functions before the first op.
+"""
 
 import collections
 import statistics
@@ -99,9 +102,9 @@ class Outcomes(object):
 class FixTrial(object):
     """The trial of automatic fixes.
 
-    record(options, environment, turn): runs the program once without probes and returns the digest of its final
-    weights, or None; differ(options, environment): returns a digest for each run of a program without weights, whose
-    runs are compared op by op.
+    record(options, environment, turn): runs the program once without probes (calls that digest values) and returns
+    the digest of its final weights, or None; differ(options, environment): returns a digest for each run of a program
+    without weights, whose runs are compared op by op.
     """
 
     def __init__(self, record, differ, runs, clock=time.time):

@@ -15,6 +15,7 @@ def automatic_fixes(culprits):
 
 
 def _key(culprit):
+    """Return the key of the AutomaticFix for a culprit, None if it needs an edit of the program."""
     if culprit["solution"] is not None:
         return culprit["solution"] if culprit["solution"] in AUTOMATIC_FIXES else None
     lines = culprit["lines"]

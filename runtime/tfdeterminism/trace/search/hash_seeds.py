@@ -3,7 +3,7 @@
 It does if runs with one hash seed agree, and runs with two hash seeds differ.
 """
 
-VARIABLE = "PYTHONHASHSEED"
+HASH_SEED_VARIABLE = "PYTHONHASHSEED"
 _FIRST, _OTHERS = "0", ("1", "2", "3", "4", "5")  # several, because two seeds may give a small set the same order
 _AGAIN = 2  # additional runs with each of the two seeds; chance alone passes 1 of 32 tests
 
@@ -24,13 +24,13 @@ class HashSeedTrial(object):
         self.same_seed_runs = [self._record(_FIRST), self._record(_FIRST)]
         if self._differ(self.same_seed_runs):
             return "with {}={} two runs still differ there: the order of hashes alone does not decide it".format(
-                VARIABLE, _FIRST)
+                HASH_SEED_VARIABLE, _FIRST)
         for seed in _OTHERS:
             folder = self._record(seed)
             if self._differ([self.same_seed_runs[0], folder]):
                 return self._repeat(seed, folder)
         return "with {}={} to {} the runs agree there: that the order of hashes decides it was not seen".format(
-            VARIABLE, _FIRST, _OTHERS[-1])
+            HASH_SEED_VARIABLE, _FIRST, _OTHERS[-1])
 
     def _repeat(self, seed, folder):
         """Repeat runs with both seeds, and set `decides` to whether the result is the same each time.
@@ -46,7 +46,8 @@ class HashSeedTrial(object):
                 agree = agree and not self._differ([same_seed_run, run]) and self._differ([other_seed_run, run])
         self.decides = agree
         if not agree:
-            return "runs with one {} agree there now and then: the order of hashes does not decide it".format(VARIABLE)
+            return "runs with one {} agree there now and then: the order of hashes does not decide it".format(
+                HASH_SEED_VARIABLE)
         return ("with {0}={1} the runs are the same there ({3} of {3}), with {2} too ({4} of {4}), and the ones differ "
                 "from the others: the order of a set, or a hash, decides").format(
-                    VARIABLE, _FIRST, seed, 2 + _AGAIN, 1 + _AGAIN)
+                    HASH_SEED_VARIABLE, _FIRST, seed, 2 + _AGAIN, 1 + _AGAIN)

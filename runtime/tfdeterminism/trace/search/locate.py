@@ -1,6 +1,7 @@
 """The steps of `locate`: interventions find the cause, and traces show where it enters.
 
-Without a proven cause, traces alone name a culprit.
+Without a proven cause, traces alone name a culprit. An intervention runs the program with a pin, which gives it the
+same value in every run for one kind of nondeterminism, such as the clock.
 """
 
 import os
@@ -135,7 +136,7 @@ class Locate(object):
             result = SearchResult()
             result.runs = len(interventions.runs)
         elif interventions.verdict in (PROVEN, PARTLY) and "schedule" not in interventions.kinds:
-            result = self._search(Schedules(), fix=False).entry()
+            result = self._search(Schedules(), fix=False).entry()  # where the cause enters the tensors
         else:
             result = self._search_by_traces(interventions)
         result.set_interventions(interventions)

@@ -1,4 +1,8 @@
-"""The search for the lines of a proven cause, by pins that hold at some lines only."""
+"""The search for the lines of a proven cause, by pins that hold at some lines only.
+
+A pin gives the program the same value in every run, for one kind of nondeterminism. Its places are the user's lines,
+paths of files, or global generators of random numbers.
+"""
 
 import io
 import os
@@ -76,7 +80,8 @@ class PlaceSearch(object):
         The user's lines come first, and among these the lines whose values differ. Lines that take results come before
         lines that start tasks.
         """
-        rows = [row for row in self._search.events(name) if row.what not in ("process", kinds.FIRST_DRAW)]
+        # A row "process" only notes whether a process was pinned as a whole.
+        rows = [row for row in self._search.ledger_rows(name) if row.what not in ("process", kinds.FIRST_DRAW)]
         differing = set(self._search.differing_places(name))
         starts = {row.place for row in rows if row.what in _STARTS}
         draws = self._search.first_draws()
@@ -99,7 +104,7 @@ class PlaceSearch(object):
         calls = sorted(
             {
                 row.what
-                for row in self._search.events(name)
+                for row in self._search.ledger_rows(name)
                 if row.place == place and row.what != kinds.FIRST_DRAW
             }
         )

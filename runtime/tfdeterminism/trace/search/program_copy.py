@@ -24,6 +24,8 @@ class TooLargeError(Exception):
 class ProgramCopy(object):
     """A copy of the user's folder. root: the folder; work: its copy; temporary: the TMPDIR of runs.
 
+    kept: folder for the original content of files outside the folder, which runs save there before they write to them.
+
     program: argv of the user's program; sandbox: a new folder for all copies. Raises TooLargeError, OSError.
     """
 

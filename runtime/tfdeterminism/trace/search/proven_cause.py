@@ -1,4 +1,8 @@
-"""The results of interventions: the causes, each with its proof, or that no pin removes the difference."""
+"""The results of interventions: the causes, each with its proof, or that no pin removes the difference.
+
+An intervention runs the program with a pin, which gives it the same value in every run for one kind of nondeterminism,
+everywhere or at some lines. Runs agree if their ends, such as the final weights, are equal.
+"""
 
 from ..schema.ledger import CHILD, split_place
 from . import chance

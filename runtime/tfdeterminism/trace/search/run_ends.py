@@ -1,4 +1,7 @@
-"""The digests with which the runs of a search ended, and the statistics of runs with and without probes."""
+"""The digests with which the runs of a search ended, and the statistics of runs with and without probes.
+
+Probes are the calls that a trace inserts into the framework to digest values; at level "none" there are none.
+"""
 
 import collections
 

@@ -1,4 +1,7 @@
-"""The values of one environment variable that distinguishes runs, such as the virtual GPU's schedule."""
+"""The values of one environment variable that distinguishes runs, such as the virtual GPU's schedule.
+
+The virtual GPU is this project's emulator; a schedule is the order in which it runs blocks, warps and atomics.
+"""
 
 import contextlib
 import io
@@ -10,7 +13,7 @@ from .program_runner import DeviceUnusedError
 
 VGPU = "VGPU_SCHEDULE"
 _REPORT = "VGPU_REPORT"
-_NAME = re.compile(r"(\d+)(?=[A-Za-z_])")
+_NAME = re.compile(r"(\d+)(?=[A-Za-z_])")  # the length before each name in a mangled symbol
 _SENSITIVITIES = {"rounding": "rounding (a sum of floats)", "last_writer": "which write is last",
                   "returns_old": "the old value"}
 

@@ -1,4 +1,8 @@
-"""The search for a culprit by traces: which runs are made and compared, and what follows from them."""
+"""The search for a culprit by traces: which runs are made and compared, and what follows from them.
+
+Probes are the calls that a trace inserts into the framework to digest values. The level of a run says of which: "none"
+(an untraced run), "weights" (and losses), "layers", "unordered" (ops whose order a graph leaves open), "ops" (all).
+"""
 
 import os
 
@@ -28,7 +32,7 @@ class Search(object):
         self._runner = runner or ProgramRunner(program, folder)
         self._schedules = schedules or Schedules()
         self._run_number = 0  # number of the run among those that are compared with each other
-        self._progress = progress or Progress(1 + 2 + 2 + 2 + 1 + 1)
+        self._progress = progress or Progress(1 + 2 + 2 + 2 + 1 + 1)  # untraced, weights, layers, ops, untraced twice
         self._count = 0
         self._ends = run_ends.RunEnds()
         self._untraced_runs, self._ops = [], []  # folders of the runs without probes, and at level ops

@@ -1,4 +1,7 @@
-"""The trial of edits of the user's lines that fix proven causes: they are made in the copy, which is then run."""
+"""The trial of edits of the user's lines that fix proven causes: they are made in the copy, which is then run.
+
+A cause is a kind of nondeterminism. A pin gives a kind the same value in every run, without an edit.
+"""
 
 import difflib
 import io
@@ -103,6 +106,7 @@ class SourceFixTrial(object):
                 continue
             for file, lines in self._new_lines(cause, number):
                 texts[file] = source_fixes.with_lines(self._text(texts, file), lines)
+        # with_counters() adds the definitions of counters that edits use in place of a clock or of random names.
         return {file: source_fixes.with_counters(text) for file, text in texts.items()}
 
     def _new_lines(self, cause, number):
@@ -134,12 +138,13 @@ class SourceFixTrial(object):
                 texts[file] = new_text
 
     def _change_line(self, texts, kind, place, number):
-        if place.what == "begins" or not place.file or place.in_child:  # a generator is seeded in the main script
+        # "begins" marks a global generator of random numbers, which is seeded in the main script.
+        if place.what == "begins" or not place.file or place.in_child:
             return
         text = self._text(texts, place.file)
         if text is None:
             return
-        processes = {row.position for row in self._search.events(kind) if row.place == str(place)}
+        processes = {row.position for row in self._search.ledger_rows(kind) if row.place == str(place)}
         new_texts = source_fixes.changes_of_line(kind, text, place.line, len(processes) > 1)
         candidates = [{place.file: new_text} for new_text in new_texts]
         if kind == "addresses" and len(candidates) <= number:
@@ -185,7 +190,7 @@ class SourceFixTrial(object):
 
     def _framework(self):
         """Return the name of the framework's module in the ledger, or None."""
-        modules = {row.place.partition(":")[2] for row in self._search.events("random") if row.is_global}
+        modules = {row.place.partition(":")[2] for row in self._search.ledger_rows("random") if row.is_global}
         return next((name for name in ("torch", "tensorflow") if name in modules), None)
 
     def _main(self):

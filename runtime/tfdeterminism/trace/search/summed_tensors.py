@@ -1,4 +1,7 @@
-"""The tensors that Horovod sums together, read from its timeline, and the first sum that differs between runs."""
+"""The tensors that Horovod sums together, read from its timeline, and the first sum that differs between runs.
+
+Which tensors are summed together (tensor fusion) depends on time, and decides the order of the additions.
+"""
 
 import json
 import os
@@ -51,7 +54,7 @@ def summed_together(timeline):
     """
     names, sums, is_open = {}, [], False
     for event in _events(timeline):
-        if event.get("name") == "process_name":
+        if event.get("name") == "process_name":  # Horovod gives each tensor a "process" of its own
             names[event["pid"]] = event["args"].get("name", "")
             continue
         name = event.get("name", "")

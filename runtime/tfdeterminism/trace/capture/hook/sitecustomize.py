@@ -10,7 +10,7 @@ import sys
 
 _HERE = os.path.dirname(os.path.abspath(__file__))
 _TRACE = os.path.dirname(os.path.dirname(_HERE))
-_ROOT = os.path.normpath(os.path.join(_HERE, *[os.pardir] * 4))  # where our package lies
+_ROOT = os.path.normpath(os.path.join(_HERE, *[os.pardir] * 4))  # folder that contains the package tfdeterminism
 
 
 class _DeferredStart(object):

@@ -1,4 +1,7 @@
-"""The advice for TensorFlow users, and the choice of the matrix' source for a cause."""
+"""The advice for TensorFlow users, and the choice of a cause's source.
+
+A source is a known source of nondeterminism in the matrix, the project's data; its key is a name such as "cpu-threads".
+"""
 
 from ...backends import FILE_LINES, HOST_VALUE_LINES, ORDER_LINES, STRUCTURE_LINES
 from ...faults import Fault
@@ -38,7 +41,7 @@ def matrix_source(fault, question):
 
     question: a causes.advice.Question: definition, of the cause; forward, of the op whose gradient it is, or None;
     seeded, of the op that draws with this seed, or None; upstream, of the input pipeline's stages that feed it;
-    row_of(op type), the source in the matrix that has such an op.
+    row_of(op type), the source in the matrix that has such an op, or None.
     """
     definition = question.definition
     if fault is Fault.SEED:
@@ -55,7 +58,7 @@ def _kernel_source(question):
     if definition["op"] == "UnsortedSegmentSum" and forward.startswith(("Gather", "ResourceGather")):
         return "gather-backprop"
     on_gpu = "GPU" in definition["device"].upper()
-    return question.row_of(definition["op"], forward) or (None if on_gpu else "cpu-threads")
+    return question.row_of(definition["op"]) or (None if on_gpu else "cpu-threads")
 
 
 def _seed_source(question):

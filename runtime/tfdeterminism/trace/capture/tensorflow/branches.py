@@ -13,14 +13,21 @@ from .pack import DigestPack
 
 
 class ControlFlowPacker(object):
-    """The packs of ops of one control flow context, with those of the conds inside it."""
+    """The packs of ops of one control flow context, with those of the conds inside it.
+
+    keys: a graph_keys.GraphOpIds.
+    """
 
     def __init__(self, keys):
         self._keys = keys
 
     def pack(self, context, ops, fed=frozenset()):
-        """Return the DigestPack of these ops. The graph's control flow context must be `context`."""
+        """Return the DigestPack of these ops. The graph's control flow context must be `context`.
+
+        fed: ops whose outputs the program feeds.
+        """
         pack = DigestPack(self._keys, tf.has_gpus())
+        # switched: {switch outputs: ops of this context that run only if all of these are alive}
         inner, switched = collections.OrderedDict(), collections.OrderedDict()
         alive = _always_live_outputs(context)
         switches = _switches(ops)

@@ -4,6 +4,7 @@ from ..recording import Recording
 
 
 def make(out, level, steps):
+    """Return the callback. out: folder of the trace; level, steps: what is recorded, as for trace.record()."""
     import tensorflow
 
     class Trace(tensorflow.keras.callbacks.Callback):

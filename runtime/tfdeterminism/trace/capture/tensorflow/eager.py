@@ -16,13 +16,15 @@ _NO_VALUE = tuple(dtype.name for dtype in _SKIPPED)
 class EagerRecorder(object):
     """The recorder of eager ops' outputs, and of the values from Python that they use.
 
-    keys: a graph_keys.GraphKeys; labels: a variable_labels.VariableLabels; capture: a TensorFlowInputCapture or None;
+    keys: a graph_keys.GraphOpIds; labels: a variable_labels.VariableLabels; capture: a TensorFlowInputCapture or None;
     gradients: a gradients.Gradients. A `python_call` is a python_calls.PythonCall, the call of a Python
     function by a graph, or None.
     A key is the id of an op's output; recorder.eager.key() returns that of an op's type, the user's line and a count,
     and recorder.emit_one(key, digest, shape) writes one record. recorder.steps.starts_later(n): whether the steps to be
     recorded begin later, within n steps. recorder.first_own_id: the parent of a fork defined smaller ids.
     recorder.values: the ValueRecorder of outputs whose whole values are wanted, or None; an entry is one such output.
+    recorder.local, by thread: busy: whether its ops are not recorded; forward: (node, stack) of the op whose gradient
+    it computes; python_call.
     Attributes that a tensor gets: _tfdet_key: (recorder, id of the output's definition); _tfdet_given: the stack of the
     line that converted a Python value to it; _tfdet_made: (op, stack) of what made it before recording began.
     """

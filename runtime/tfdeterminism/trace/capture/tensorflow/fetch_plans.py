@@ -17,7 +17,8 @@ from .value_probes import ValueProbes
 class FetchPlans(object):
     """The FetchPlan of each graph and set of fetches, made at its first run.
 
-    keys: a graph_keys.GraphKeys; labels: a variable_labels.VariableLabels; capture: a TensorFlowInputCapture or None.
+    keys: a graph_keys.GraphOpIds, the ids of the outputs of graph ops; labels: a variable_labels.VariableLabels;
+    capture: a TensorFlowInputCapture or None.
     graph._tfdet_extras: [(key, tensor)] of losses and outputs of layers, which levels.py adds.
     """
 
@@ -96,7 +97,7 @@ class FetchPlans(object):
             return
         needed = ancestors(next_iterations)
         iteration = self._mark_unordered(context, ops_inside) if context.parallel_iterations > 1 else None
-        overlap = self._recorder.level == "unordered"
+        overlap = self._recorder.level == "unordered"  # at this level iterations overlap, as without probes
         delayed = [op for op in next_iterations if not (overlap and _is_counter(op))]
         if overlap and (iteration is None or not delayed):
             return  # the iterations cannot be distinguished, or they only count

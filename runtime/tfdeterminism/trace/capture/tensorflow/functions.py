@@ -24,7 +24,8 @@ _LEFT_ALONE = (("tensorflow.python.data.ops.structured_function", "StructuredFun
 class FunctionInstrumenter(object):
     """The instrumentation of every graph function that is traced while it is installed.
 
-    keys: a graph_keys.GraphKeys; capture: a TensorFlowInputCapture or None. levels.py sets attributes of graphs:
+    keys: a graph_keys.GraphOpIds, the ids of the outputs of graph ops and the identities of graphs; capture: a
+    TensorFlowInputCapture or None. levels.py sets attributes of graphs:
     _tfdet_trains (an optimizer was applied in it), _tfdet_sources (handles of the variables that gradients were taken
     to), _tfdet_extras ([(key, tensor)] of losses and outputs of layers). A sink is an op that passes digests to the
     recorder.
@@ -245,7 +246,7 @@ def _has_effects(op):
 
 
 def _order_calls(calls):
-    """Order the calls of one function in each replica, because their records would mix if they overlapped."""
+    """Order the calls that one graph makes in each replica, because their records would mix if they overlapped."""
     last_calls = {}
     for op in calls:
         replica = replica_of_scope(op.name)

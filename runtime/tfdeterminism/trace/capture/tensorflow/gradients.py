@@ -25,7 +25,7 @@ class Gradients(object):
         _REGISTRY.TFE_Py_RegisterGradientFunction(self._original)
 
     def on_op_run(self, attrs, key):
-        """Note the attributes of an eager op that has run. key: of its first output."""
+        """Note the attributes of an eager op that has run. key: id of its first output in the trace."""
         if isinstance(attrs, tuple) and attrs:
             if len(self._eager) >= _LIMIT:
                 self._eager.clear()
@@ -61,7 +61,7 @@ class Gradients(object):
             ids = [getattr(tensor, "_tfdet_key", (None, None))[1] for tensor in inputs or () if tensor is not None]
             description = self._recorder.eager.find_by_inputs(op_type, ids)
             descriptions = [description] if description else []
-        forward = descriptions[0] if descriptions else (op_type, [])
+        forward = descriptions[0] if descriptions else (op_type, [])  # (node, stack) of the op
         previous, local.forward = getattr(local, "forward", (None, [])), forward
         try:
             return self._original(op_type, attrs, count, inputs, outputs, *rest)

@@ -13,9 +13,11 @@ _SILENT = op_traits.ALIASES | op_traits.FLOWS | op_traits.SHAPES | op_traits.HAN
 _REPLICA = re.compile(r"(?:^|/)replica_(\d+)/")
 
 
-class GraphKeys(object):
+class GraphOpIds(object):
     """The ids of graph ops' outputs; each op is defined once, at its first use.
 
+    A definition describes one output in the trace file. (function, trace) identifies a graph: its name, and how many
+    graphs of that name came before.
     labels: a variable_labels.VariableLabels. An op's attribute _tfdet_keys is (recorder, ids of its outputs).
     """
 

@@ -9,7 +9,8 @@ class TensorFlowInputCapture(input_capture.InputCapture):
     def capture_eager(self, key, name, op_type, inputs, attrs, outputs, values):
         """Capture an eager op that has run.
 
-        name: (function, trace, node); values: inputs as arrays, None for an input without a value.
+        key: id of its first output; name: (function, trace, node), see input_capture.parse(); values: inputs as arrays,
+        None for an input without a value.
         """
         if self.is_wanted(*name):
             device = outputs[0].device if outputs else ""

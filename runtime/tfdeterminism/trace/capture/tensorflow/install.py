@@ -8,7 +8,7 @@ from .boundary_reads import BoundaryReads
 from .eager import EagerRecorder
 from .functions import FunctionInstrumenter
 from .gradients import Gradients
-from .graph_keys import GraphKeys
+from .graph_keys import GraphOpIds
 from .graphs import hide_additions
 from .input_capture import TensorFlowInputCapture
 from .levels import Levels
@@ -24,7 +24,7 @@ def install(recording):
     weights = SessionWeights(recorder, wrappers)
     labels = VariableLabels(recorder, weights, wrappers)
     labels.register_existing()
-    keys = GraphKeys(recorder, labels)  # ids of the outputs of ops in graphs; not tf.GraphKeys
+    keys = GraphOpIds(recorder, labels)  # ids of the outputs of ops in graphs
     capture = TensorFlowInputCapture(recorder, recording.capture) if recording.captures_inputs() else None
     Sessions(recorder, keys, labels, weights, capture, wrappers)
     closers, import_hooks = [], {}
@@ -40,8 +40,8 @@ def install(recording):
         closers.append(eager.close)
         PythonCalls(recorder, keys, eager, wrappers)
         closers.append(gradients.close)
-        # It ends steps, and records the levels above "ops": weights, losses and layers.
-        import_hooks = Levels(recorder, keys, labels, weights, wrappers).modules()
+        # It ends steps, and records what is coarser than ops: weights, losses and layers.
+        import_hooks = Levels(recorder, keys, labels, wrappers).modules()
     if recorder.level == "ops":  # a write to a variable shows only where it is read
         recording.add_exit_callback(BoundaryReads(recorder, labels).on_exit)
     wrappers.wrap(os, "_exit", lambda original, status: recording.end_and_exit(original, status))

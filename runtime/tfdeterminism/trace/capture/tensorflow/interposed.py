@@ -8,6 +8,7 @@ def interpose(kinds, tensorflow):
 
     A kind notes in a ledger each value of its sort that the program gets, with the program's line, and pins it, that
     is gives the same value in every run, where the search for the cause asks for it: kind.is_pinned(place) says where.
+    kind.number(place): the next pinned random number. "completion": the order in which parallel work finishes.
     """
     _random(kinds["random"], tensorflow)
     dataset = tensorflow.data.Dataset

@@ -28,15 +28,14 @@ LAYERS = {"tensorflow.python.keras.engine.base_layer": "Layer", "keras.engine.ba
 class Levels(object):
     """The probes for steps and coarse levels.
 
-    keys: a graph_keys.GraphKeys; labels: a variable_labels.VariableLabels. The attributes _tfdet_trains, _tfdet_sources
-    and _tfdet_extras of a graph say what functions.py or fetch_plans.py adds to it.
+    keys: a graph_keys.GraphOpIds; labels: a variable_labels.VariableLabels. The attributes _tfdet_trains,
+    _tfdet_sources and _tfdet_extras of a graph say what functions.py or fetch_plans.py adds to it.
     """
 
-    def __init__(self, recorder, keys, labels, session_weights, wrappers):
+    def __init__(self, recorder, keys, labels, wrappers):
         self._recorder = recorder
         self._keys = keys
         self._labels = labels
-        self._session_weights = session_weights
         self._wrappers = wrappers
         self._local = threading.local()
         self._coarse = CoarseRecorder(recorder)

@@ -13,7 +13,7 @@ FLOWS = frozenset("TensorArrayV3 TensorArrayGradV3 TensorArrayWriteV3 TensorArra
 # Computed from shapes alone.
 SHAPES = frozenset("Shape ShapeN Rank Size BroadcastGradientArgs NoOp ControlTrigger".split())
 READS = frozenset("ReadVariableOp ResourceGather ResourceGatherNd VariableV2 Variable".split())
-HANDLES = frozenset("VarHandleOp VariableV2 Variable".split())
+HANDLES = frozenset("VarHandleOp VariableV2 Variable".split())  # their output stands for a variable
 CALLS = frozenset("""PartitionedCall StatefulPartitionedCall If StatelessIf While StatelessWhile Case StatelessCase
     SymbolicGradient RemoteCall""".split())
 STATEFUL = frozenset("Timestamp UniqueId".split())
@@ -94,7 +94,7 @@ _BY_NAME = (
     (traits.OVERWRITES, frozenset(("Assign", "AssignVariableOp"))),
     (traits.SEED_ARITHMETIC, frozenset("""Cast FloorMod Mod AddV2 Add Mul Pack ConcatV2 Reshape Identity
         BitwiseXor""".split())),
-    (traits.SUMS_ROWS, frozenset(("UnsortedSegmentSum",))),
+    (traits.SUMS_ROWS, frozenset(("UnsortedSegmentSum",))),  # rows of a sparse gradient
     (traits.FORWARDS_ROWS, frozenset("""ConcatV2 Concat Identity Reshape Unique UniqueV2 Cast ExpandDims
         Squeeze""".split())),
 )

@@ -16,7 +16,9 @@ _NO_BITCAST = ("string", "qint8", "quint8", "qint16", "quint16", "qint32")
 class DigestPack(object):
     """A pack of digests, built in the graph, control flow context and name scope of the tensors.
 
-    keys: ids in the order of recording; a write has a key without a digest.
+    The argument `keys` is a graph_keys.GraphOpIds. Attributes, in the order of recording: keys: ids of outputs; shapes:
+    digests of their shapes; present: whether a key has a digest, which a write has not; branches: (begin, end) of the
+    positions of each branch's keys.
     """
 
     def __init__(self, keys, has_gpus):

@@ -44,7 +44,10 @@ class PythonCall(object):
 
 
 class PythonCalls(object):
-    """The wrapper around the calls. eager: the eager.EagerRecorder that records the ops in them."""
+    """The wrapper around the calls. eager: the eager.EagerRecorder that records the ops in them.
+
+    keys: a graph_keys.GraphOpIds, which knows Python functions by TensorFlow's tokens.
+    """
 
     def __init__(self, recorder, keys, eager, wrappers):
         self._recorder, self._keys, self._eager = recorder, keys, eager

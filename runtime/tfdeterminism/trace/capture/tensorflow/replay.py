@@ -8,7 +8,7 @@ from . import internals as tf
 
 # Modules whose ops only compute: no files, summaries, debugging, communication, state, compilers, calls into Python.
 _MODULES = ("array", "bitwise", "image", "linalg", "math", "nn", "sparse", "special_math", "spectral")
-_NUMBERS_ONLY = ("string", "resource", "variant")
+_NO_NUMBERS = ("string", "resource", "variant")
 
 
 def is_pure(op):
@@ -19,7 +19,7 @@ def is_pure(op):
     if definition is None or definition.is_stateful or not definition.input_arg or not definition.output_arg:
         return False
     types = [argument.type for argument in list(definition.input_arg) + list(definition.output_arg) if argument.type]
-    return not any(tf.dtypes.as_dtype(kind).base_dtype.name in _NUMBERS_ONLY for kind in types) \
+    return not any(tf.dtypes.as_dtype(kind).base_dtype.name in _NO_NUMBERS for kind in types) \
         and not any("func" in attribute.type for attribute in definition.attr)
 
 
@@ -35,7 +35,7 @@ def run(meta, arrays, times):
     """
     if "node_def" in meta and _node(meta).op != meta["op"]:
         raise ValueError("its parts speak of different ops")
-    if set(meta["dtypes"]) & set(_NUMBERS_ONLY):
+    if set(meta["dtypes"]) & set(_NO_NUMBERS):
         raise ValueError("it has other inputs than numbers")
     if "GPU" in meta.get("device", "") and not tf.gpus():
         raise errors.UsageError("it ran on a GPU, which is not here, and another device says nothing of it",

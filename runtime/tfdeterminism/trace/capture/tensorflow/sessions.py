@@ -11,7 +11,7 @@ from .graphs import ancestors
 class Sessions(object):
     """The wrappers around the methods that run a session.
 
-    keys: the graph_keys.GraphKeys, which gives each op's output its id in the trace; labels: the
+    keys: the graph_keys.GraphOpIds, which gives each op's output its id in the trace; labels: the
     variable_labels.VariableLabels; weights: the session_weights.SessionWeights.
     """
 

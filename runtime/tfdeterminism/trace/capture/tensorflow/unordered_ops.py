@@ -5,7 +5,7 @@ import collections
 from . import op_traits
 from .graphs import ancestors
 
-_STATEFUL = ("random", "input")
+_STATEFUL = ("random", "input")  # kinds of ops, as op_traits.definition_kind() returns them
 _PYTHON = frozenset("PyFunc EagerPyFunc".split())
 _LIMIT = 1 << 22  # ops that are visited in one graph: all ops once for each write
 
@@ -31,7 +31,7 @@ def mark_session(ops, labels):
 
     ops: those that will run; labels: a variable_labels.VariableLabels.
     """
-    uses = collections.defaultdict(list)
+    uses = collections.defaultdict(list)  # {label of a variable, or None for all functions of Python: ops}
     for op in ops:
         if op.type in _PYTHON:
             uses[None].append(op)

@@ -25,7 +25,10 @@ def mark_loss(recorder, tensor):
 
 
 class ValueProbes(object):
-    """The value probes of graphs. kept: a list that keeps the Python functions alive which graphs call."""
+    """The value probes of graphs. kept: a list that keeps the Python functions alive which graphs call.
+
+    keys: a graph_keys.GraphOpIds; an entry of recorder.values is one output whose value is wanted.
+    """
 
     def __init__(self, recorder, keys, kept):
         self._recorder = recorder

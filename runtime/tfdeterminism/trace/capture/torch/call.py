@@ -15,9 +15,9 @@ _identities = {}  # {name of a thread: CallerIdentity}
 class DispatchedOp(object):
     """One call of an op, before it runs.
 
-    probe: the dispatch.OpDispatchMode that intercepted it; op: an ops.OpSchema. Key ids name records. A
-    `storage` is a storage.StorageProvenance, which has the keys of the ops that wrote a tensor's storage. Attributes
-    of a tensor:
+    probe: the dispatch.OpDispatchMode that intercepted it; op: an ops.OpSchema. A key is the id of an op's output in
+    the trace. A `storage` is a storage.StorageProvenance: the keys of the ops that wrote a tensor's storage, and its
+    origin, (op, stack) of what made it before recording began. Attributes of a tensor:
     _tfdet_key, of one without storage: (recorder, key); _tfdet_view: (recorder, key of the numbers that define the
     view); _tfdet_from: (op, kind, stack, attributes) of a value that comes from a file or a DataLoader.
     """
@@ -73,7 +73,7 @@ class DispatchedOp(object):
             storage.may_change_unseen = storage.origin is None
         may_be_unrecorded = storage.may_change_unseen or storage.origin is not None
         if may_be_unrecorded and not self._op.is_view:  # a view reads nothing
-            self._find_origin(tensor, storage)
+            self._record_if_changed(tensor, storage)
             storage.may_change_unseen = storage.origin is None
         return storage.keys + view_keys if view_keys else storage.keys
 
@@ -86,7 +86,8 @@ class DispatchedOp(object):
             ("Python", "feed", user_frames.stack_of_caller(), {})
         return self._key(source, 0, [], tensor, stack=stack, kind=kind, attrs=attrs)
 
-    def _find_origin(self, tensor, storage):
+    def _record_if_changed(self, tensor, storage):
+        """Record a tensor's value unless it is that of the last read: code that is not recorded may have written it."""
         read = storage.key_and_digest(tensor, self._recorder.eager)
         if read is not None:
             self._emit(read[0], tensor, read[1])
@@ -126,9 +127,9 @@ class DispatchedOp(object):
                 tensor._tfdet_key = tensor_provenance.Provenance((self._recorder, key))
             else:
                 storage.on_write(key, covers_storage(tensor), self._op)
-                if storage.uninitialized_key is not None and self._op.is_async:  # this may read uninitialized memory
+                if storage.uninitialized_key is not None and self._op.is_written_later:  # it may read unwritten memory
                     self._recorder.eager.add_attrs(key, uninitialized=True)
-            if storage is None or not self._op.is_async:
+            if storage is None or not self._op.is_written_later:
                 self._emit(key, tensor, digests.digest_tensor(tensor), number)
         if not tensors and isinstance(result, (bool, int, float, complex)):
             keys.append(self._key(self._op.name, 0, self._inputs, None))

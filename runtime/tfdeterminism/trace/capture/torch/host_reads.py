@@ -12,7 +12,10 @@ _MAX_INDEPENDENT = 32  # keys
 
 
 class _ReadChain(object):
-    """The host reads of a step. latest: [key of the last one] or []; independent: keys of reads outside it."""
+    """The host reads of a step. step: its number, -1 for none; latest: [key of the last one] or [].
+
+    digest: of the reads in the chain; independent: keys of those outside of it: of tasks, or of uninitialized memory.
+    """
 
     def __init__(self, step):
         self.step, self.latest, self.digest, self.independent = step, [], 0, []

@@ -13,7 +13,7 @@ class TorchInputCapture(object):
 
     def snapshot(self, node, op, args, kwargs):
         """Return the data for save() if this op is wanted, else None."""
-        if not self._capture.is_wanted("", 0, node):
+        if not self._capture.is_wanted("", 0, node):  # "", 0: in no graph function
             return None
         tensors = []
         meta = {"op": op, "framework": "torch", "args": _to_json(list(args), tensors),
@@ -74,6 +74,6 @@ def tensor_of(data, dtype, shape, stride, device):
     if not isinstance(torch_dtype, torch.dtype):
         raise ValueError("no type of numbers: {}".format(dtype))
     tensor = torch.from_numpy(data.copy()).view(torch_dtype).reshape(shape)
-    if 0 in stride:
+    if 0 in stride:  # an expanded tensor, whose elements share memory, cannot be written
         return torch.empty(shape, dtype=torch_dtype, device=device).copy_(tensor)
     return torch.empty_strided(shape, stride, dtype=torch_dtype, device=device).copy_(tensor)

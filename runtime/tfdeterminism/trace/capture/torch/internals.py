@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING
 
 import torch
-from torch.multiprocessing.reductions import StorageWeakRef  # noqa: F401  (for memory.py)
+from torch.multiprocessing.reductions import StorageWeakRef  # noqa: F401  (for storage.py)
 from torch.utils._python_dispatch import TorchDispatchMode
 
 if TYPE_CHECKING:  # for type comments alone

@@ -2,6 +2,7 @@
 
 _DRAWS = "rand randn randint randperm normal bernoulli multinomial rand_like randn_like dropout"
 _IN_PLACE_DRAWS = "random_ normal_ uniform_ bernoulli_ exponential_"  # layers initialize their weights with them
+# Arguments that a DataLoader without workers refuses.
 _NO_WORKERS_UNSET = ("prefetch_factor", "persistent_workers", "multiprocessing_context", "timeout")
 
 
@@ -10,7 +11,8 @@ def interpose(kinds, torch):
 
     A kind notes in a ledger each value of its sort that the program gets, with the program's line, and pins it, that
     is gives the same value in every run, where the search for the cause asks for it: kind.is_pinned(place) says where.
-    The place "-" stands for the whole program.
+    The place "-" stands for the whole program. The kind "switches" is of kernels that have a deterministic form,
+    "completion" of the order in which parallel work finishes.
     """
     _random(kinds["random"], torch)
     _memory(kinds["memory"], torch)

@@ -11,22 +11,22 @@ _RESIZE = frozenset(("resize_", "resize_as_"))
 # Ops that overwrite their first argument without reading it, as all ops do with an `out`.
 _OVERWRITES = frozenset("""copy_ fill_ zero_ uniform_ normal_ random_ bernoulli_ exponential_ geometric_ cauchy_
     log_normal_ _foreach_zero_ _foreach_copy_""".split())
-_KINDS = (bool, int, float, complex, str)
+_KINDS = (bool, int, float, complex, str)  # types of arguments that are recorded by value
 _NUMBERS = frozenset((int, float, complex))
 _PLAIN = frozenset(_KINDS + (type(None),))
 # Types of arguments that contain no number.
 _NOTHING = pt.TENSORS | frozenset((bool, str, type(None), torch.dtype, torch.device, torch.layout))
 _HARMLESS_TYPES = ("Tensor", "number", "Scalar", "int", "float", "bool", "str", "ScalarType", "Layout", "Device",
                    "MemoryFormat", "SymInt")
-_NOT_ALONE = ("from_file", "record_stream", "set_", "print")
+_NOT_ALONE = ("from_file", "record_stream", "set_", "print")  # parts of names of ops that do more than compute
 
 
 class OpSchema(object):
     """The facts about an op.
 
     name: of the overload; kind: "op" or "random", as in definitions; is_view: whether its results are views of its
-    inputs; is_empty: whether it returns uninitialized memory; is_async: whether its result is written later, by another
-    op or another process; reads_all: whether it reads the content of all its inputs.
+    inputs; is_empty: whether it returns uninitialized memory; is_written_later: whether another op
+    or another process writes its result; reads_all: whether it reads the content of all its inputs.
     """
 
     def __init__(self, function):
@@ -35,7 +35,7 @@ class OpSchema(object):
         base = schema.name.partition("::")[2]
         self.kind = "random" if torch.Tag.nondeterministic_seeded in function.tags else "op"
         self.is_empty = base in _EMPTY | _RESIZE
-        self.is_async = self.is_empty or collectives.is_collective(schema)
+        self.is_written_later = self.is_empty or collectives.is_collective(schema)
         places = [(number, argument.name, bool(argument.kwarg_only))
                   for number, argument in enumerate(schema.arguments)]
         self._written = [place for place, argument in zip(places, schema.arguments)

@@ -20,6 +20,7 @@ class TorchLoadHook(object):
             result = original(*args, **kwargs)
         stack = user_frames.stack_of_caller()
         for tensor in pt.tensors_in(result) if _is_file(args[0] if args else kwargs.get("f")) else ():
+            # op, kind, stack and attributes of the record that call.py writes for a tensor without a recorded op
             tensor._tfdet_from = "torch.load", "feed", stack, {"from_file": True}
         return result
 

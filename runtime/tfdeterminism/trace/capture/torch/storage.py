@@ -25,14 +25,17 @@ class StorageProvenance(object):
     def __init__(self, storage):
         self._alive = pt.StorageWeakRef(storage)
         self.keys, self.origin, self.may_change_unseen, self.last_digests = [], None, False, {}
-        self.uninitialized_key, self._sent = None, False  # _sent: whether the last write ends later: by another process
+        self.uninitialized_key, self._sent = None, False  # _sent: whether the last op was async
 
     @property
     def is_freed(self):
         return self._alive.expired()
 
     def on_write(self, key, covers_all, op):
-        """Note that an op (an ops.OpSchema) has written the memory, all of it or a part."""
+        """Note that an op has written the memory, all of it or a part.
+
+        op: an ops.OpSchema; it is async if its result is written later, by another op or another process.
+        """
         if covers_all:
             self.keys, self.may_change_unseen, self.last_digests, self.uninitialized_key = [key], False, {}, None
         else:
@@ -40,9 +43,9 @@ class StorageProvenance(object):
             uninitialized = [other for other in (self.uninitialized_key,) if other not in (None, key)]
             self.keys = uninitialized + other_keys[-_KEYS_LIMIT:] + [key]
         self.origin = None
-        self.may_change_unseen = op.is_async or self.may_change_unseen
+        self.may_change_unseen = op.is_written_later or self.may_change_unseen
         self.uninitialized_key = key if op.is_empty else self.uninitialized_key
-        self._sent = op.is_async
+        self._sent = op.is_written_later
 
     @property
     def is_uninitialized(self):

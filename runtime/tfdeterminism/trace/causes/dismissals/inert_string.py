@@ -1,4 +1,4 @@
-"""Finds: a string from which no number was computed that differs.
+"""Finds: a string that differs, while no number that is computed from it does.
 Why: names differ from run to run, and nothing that is computed depends on them.
 Example: the path of a temporary file, a handle of a session.
 """

@@ -1,4 +1,4 @@
-"""Finds: uninitialized memory from which no value was computed that differs, except copies.
+"""Finds: uninitialized memory that differs, while no value that is computed from it does, except copies.
 Why: its contents differ by chance, and a copy computes nothing.
 Example: `torch.empty(8)` that is written before the first sum over it.
 """

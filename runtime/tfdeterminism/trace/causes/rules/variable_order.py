@@ -1,5 +1,5 @@
 """Finds: a write by a fixed function of its inputs, all of which agree.
-Why: so the value that the variable had before differs: another write came first.
+Why: then the value that the variable had before it differs: another write came first.
 Example: `AssignAdd` into a reference variable beside an `Assign` of the same.
 """
 

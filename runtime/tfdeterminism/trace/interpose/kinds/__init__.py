@@ -1,4 +1,7 @@
-"""The kinds of nondeterminism, from the finest pin to the coarsest."""
+"""The kinds of nondeterminism, roughly from the finest pin to the coarsest.
+
+A pin gives a program the same value in every run; a coarse one removes other nondeterminism, too.
+"""
 
 from .addresses import Addresses
 from .clock import TIMERS, Clock

@@ -18,6 +18,7 @@ class Addresses(Kind):
     def open(self):
         try:
             with open("/proc/self/personality") as flags:
+                # At no line, for the whole process, without a value, and whether it is pinned.
                 self.note("-", "process", None, bool(int(flags.read(), 16) & NO_RANDOMIZATION))
         except (OSError, ValueError):  # not readable: it is unknown whether the pin holds
             pass

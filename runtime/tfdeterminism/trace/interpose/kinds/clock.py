@@ -34,7 +34,8 @@ _getpid, _kill = os.getpid, os.kill  # before they are pinned
 class Clock(Kind):
     """The kind.  self.replace(owner, name, pinned, value, unless) wraps owner.name.
 
-    pinned(place, original, ...) gives the result where the pin holds; value(result): what the ledger keeps of it.
+    pinned(place, original, ...) gives the result where the pin holds; value(result): what the ledger keeps of it;
+    unless(...): whether the original is called instead. interposer.epoch: the time at which a pinned clock begins.
     """
 
     name, label, coarseness = "clock", "the clock", 0

@@ -2,8 +2,8 @@
 
 Pinned: from outside, each run begins with the same files (search/program_copy.py). Noted: which files the user's lines
 read, write and ask for, and which folders they list. A file outside the program's folder is copied before it is first
-written, for the pin. Of C code, sqlite3 and h5py tell which files they open. Cannot be pinned: files outside of over 64
-MiB, and those that other C code writes. Example: ``if os.path.exists("cache.npy")``.
+written, for the pin. Of C code, sqlite3 and h5py tell which files they open. Cannot be pinned: files of over 64 MiB
+outside of that folder, and those that other C code writes. Example: ``if os.path.exists("cache.npy")``.
 """
 
 import functools
@@ -19,7 +19,7 @@ _CALLERS = 3  # maximum of frames between the user's line and os.stat; imports c
 _LARGEST = 64 << 20  # bytes
 _DATABASE_FILES = ("", "-wal", "-shm")  # endings of the names of the files of a database
 _BYTE_CODE = ".pyc"
-_SKIPPED = (".py", _BYTE_CODE, ".so", ".json.part", ".tfdt")
+_SKIPPED = (".py", _BYTE_CODE, ".so", ".json.part", ".tfdt")  # code, and files of this tool
 
 
 class Files(Kind):
@@ -33,8 +33,8 @@ class Files(Kind):
                 "/proc/",
                 "/sys/",
                 "/dev/",
-                self.interposer.settings["out"],
-                self.interposer.settings["kept"],
+                self.interposer.settings["out"],  # folder of the ledgers
+                self.interposer.settings["kept"],  # folder of the copies
             }
         )
         self.interposer.on_audit_event(["open"], self._on_open)

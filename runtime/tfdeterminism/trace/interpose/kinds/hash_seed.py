@@ -15,4 +15,5 @@ class HashSeed(Kind):
     environment = {"PYTHONHASHSEED": "0"}
 
     def open(self):
+        # At no line, for the whole process, without a value, and whether it is pinned.
         self.note("-", "process", None, not sys.flags.hash_randomization)

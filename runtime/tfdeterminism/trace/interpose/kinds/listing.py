@@ -33,6 +33,7 @@ class Listing(Kind):
     name, label, coarseness = "listing", "the order in which the file system lists a folder", 0
 
     def open(self):
+        # Arguments: the function, its result where it is pinned, what the ledger keeps of it, and its varied result.
         self.replace(
             os,
             "listdir",

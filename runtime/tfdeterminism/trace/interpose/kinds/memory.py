@@ -17,6 +17,7 @@ class Memory(Kind):
     environment = {"GLIBC_TUNABLES": _FILL}
 
     def open(self):
+        # At no line, for the whole process, without a value, and whether it is pinned.
         self.note("-", "process", None, "perturb" in os.environ.get("GLIBC_TUNABLES", ""))
         self.interposer.imports.add({"numpy": lambda module: self.fill(module, ("empty", "empty_like"), "fill", 0)})
 

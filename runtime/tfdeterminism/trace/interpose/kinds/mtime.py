@@ -15,7 +15,7 @@ _DAY = 86400
 _ASKS_NO_TIME = tuple(
     "exists isfile isdir is_file is_dir getsize lexists islink ismount realpath _joinrealpath rmtree".split()
 )
-_FIELDS = ("st_mode", "st_ino", "st_dev", "st_nlink", "st_uid", "st_gid", "st_size")
+_FIELDS = ("st_mode", "st_ino", "st_dev", "st_nlink", "st_uid", "st_gid", "st_size")  # those before the times
 _CALLERS = 3  # maximum of frames between the user's line and os.stat; imports call it for thousands of files
 
 
@@ -54,7 +54,7 @@ class Mtime(Kind):
             is_held = self.is_pinned(place)
             self.note(place, "os.stat", (str(path)[-60:], result.st_mtime), is_held)
             if is_held:
-                is_new = result.st_mtime >= self.interposer.epoch
+                is_new = result.st_mtime >= self.interposer.epoch  # a time before the first run
                 return _with_time(result, _FIRST_DAY + is_new * _DAY + _number(path) % _DAY)
             if self.seed is not None:
                 return _with_time(result, _FIRST_DAY + _number("{}|{}".format(self.seed, os.fsdecode(path))) % _DAY)

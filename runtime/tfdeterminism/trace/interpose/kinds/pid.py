@@ -12,7 +12,7 @@ import zlib
 
 from .base import Kind
 
-_LARGEST = 4000000
+_LARGEST = 4000000  # about the largest number of a process in Linux, 1 << 22
 
 
 class Pid(Kind):
@@ -44,4 +44,5 @@ class Pid(Kind):
         return self._number() + zlib.crc32(threading.current_thread().name.encode("utf-8", "replace")) % _LARGEST
 
     def _number(self):
+        # stream: the task of a pool that this thread runs, else the position of the process.
         return 2 + zlib.crc32(self.interposer.stream.encode()) % _LARGEST

@@ -16,9 +16,9 @@ import sys
 
 from .base import Kind, no_value
 
-FIRST_DRAW = "first draw"  # from a global generator that the program did not seed; the value is the line
-LATER_DRAW = "later-draw"  # kind of a row whose function is another line that draws from an unseeded global generator
-TEMPORARY_NAME = "temporary-name"  # kind of a row whose function is a name that tempfile made
+FIRST_DRAW = "first draw"  # `what` of a ledger's row: from an unseeded global generator; the value is the line
+LATER_DRAW = "later-draw"  # kind of a row whose `what` is another line that draws from an unseeded global generator
+TEMPORARY_NAME = "temporary-name"  # kind of a row whose `what` is a name that tempfile made
 GLOBAL = "global:"  # prefix of the place of a global generator
 _BLOCK = 64  # bytes of a digest
 _TEMPORARY_NAMES = 1000  # that a process notes
@@ -71,7 +71,7 @@ class RandomNumbers(Kind):
         )
 
     def _stream(self, place, size):
-        stream = self.interposer.stream
+        stream = self.interposer.stream  # the task of a pool that this thread runs, else the process's position
         count = self._counts[stream, place] = self._counts.get((stream, place), 0) + 1
         key = "{}|{}|{}|".format(stream, place, count).encode()
         blocks = [hashlib.sha512(key + str(number).encode()).digest() for number in range(size // _BLOCK + 1)]

@@ -1,6 +1,6 @@
 """Kernels that have a deterministic form.
 
-Pinned: the framework's switches. They remove other nondeterminism, too, so that this pin is given up first.
+Pinned: the framework's switches. They remove other nondeterminism, too, so that finer pins are preferred.
 Cannot be pinned: at a line. Example: an op that adds floats by several threads.
 """
 
