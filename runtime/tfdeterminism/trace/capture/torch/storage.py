@@ -25,7 +25,7 @@ class StorageProvenance(object):
     def __init__(self, storage):
         self._alive = pt.StorageWeakRef(storage)
         self.keys, self.origin, self.may_change_unseen, self.last_digests = [], None, False, {}
-        self.uninitialized_key, self._sent = None, False  # _sent: whether the last op was async
+        self.uninitialized_key, self._sent = None, False  # _sent: whether the last write ends later
 
     @property
     def is_freed(self):
@@ -34,7 +34,7 @@ class StorageProvenance(object):
     def on_write(self, key, covers_all, op):
         """Note that an op has written the memory, all of it or a part.
 
-        op: an ops.OpSchema; it is async if its result is written later, by another op or another process.
+        op: an ops.OpSchema.
         """
         if covers_all:
             self.keys, self.may_change_unseen, self.last_digests, self.uninitialized_key = [key], False, {}, None
