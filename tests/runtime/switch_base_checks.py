@@ -11,7 +11,7 @@ import tensorflow as tf
 import tfdeterminism
 from tfdeterminism import preconditions, recipes
 
-# EXPECTED: the JSON argument of switch_checks.py.
+# EXPECTED: what this version of TensorFlow is to do: {"environment": {...}, "teod": bool, "patch": bool}.
 EXPECTED = json.loads(sys.argv[1]) if len(sys.argv) > 1 else {}
 VARIABLES = ("TF_CUDNN_DETERMINISTIC", "TF_DETERMINISTIC_OPS", "TF_CUDNN_USE_FRONTEND", "TF_CUDNN_USE_AUTOTUNE")
 TF1 = tf.__version__.startswith("1.")

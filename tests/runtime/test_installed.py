@@ -119,13 +119,15 @@ def test_environments_get_the_runtime_and_nothing_else(
         text=True,
         check=True,
     )
-    in_checkout = Path(done.stdout.strip())
+    installed_runtime = Path(done.stdout.strip())
     expected = [*checkout.runtime.glob("*/**/*.py"), *checkout.runtime.glob("*/**/*.json")]
     content = {path.relative_to(checkout.runtime): path.read_bytes() for path in expected}
     assert {
-        path.relative_to(in_checkout): path.read_bytes() for path in in_checkout.rglob("*") if path.is_file()
+        path.relative_to(installed_runtime): path.read_bytes()
+        for path in installed_runtime.rglob("*")
+        if path.is_file()
     } == content
-    assert installed_tfdet.home in in_checkout.parents
+    assert installed_tfdet.home in installed_runtime.parents
 
 
 NAME = """
@@ -181,7 +183,7 @@ def test_without_a_compiler_the_compiled_wheel_is_used(
         assert os.access(folder.parent / "ptxas", os.X_OK)
 
 
-@weekly.on_day(0)
+@weekly.on_day(0)  # one day of six
 @pytest.mark.tensorflow
 def test_records_are_stored_in_the_users_data_folder(
     installed_tfdet: Installed, tf_python: Callable[[str], Path]

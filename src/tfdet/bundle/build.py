@@ -207,6 +207,7 @@ def _tool_entries(project: Project, matrix: Matrix, spec: BundleSpec) -> list[En
         Entry("plan.json", plan.encode("utf-8")),
         # unbundle.py is a file beside the parts.
         *(entry for entry in runtime if not entry.path.startswith("runtime/unbundle/")),
+        # batches.py: the ops that are run in batches of several sizes (batch invariance).
         *folder_contents(project.suite(matrix.environment(spec.key).framework), "suite", "test_*.py", "batches.py"),
     ]
 
@@ -226,6 +227,7 @@ def _manifest_facts(
     capability = spec.trim.capability
     driver_match = re.match(r"\d+(\.\d+)*", environment.min_driver)
     has_cuda = _contains_cuda(contents)
+    # from_host: what the host provides, as texts; host_libraries: the sonames among it, if CUDA is in the bundle.
     return {
         "schema": bundle_format.SCHEMA,
         "environment": spec.key,

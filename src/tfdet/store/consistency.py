@@ -33,11 +33,13 @@ _ABSENT = (None, UNSET)
 _KNOWN_DETAILS: Mapping[str, Callable[[str], object]] = {  # what the virtual GPU adds
     # reference: the schedule of the first run, to which the others are compared.
     **dict.fromkeys(("reference", "schedules"), virtual_gpu.is_schedule),
+    # code: what ran, PTX or machine code (sass); CHOSEN_CODE: what the caller asked for.
     **dict.fromkeys(("code", virtual_gpu.CHOSEN_CODE), virtual_gpu.CODES.__contains__),
     # A record of the default has no such detail, so that one machine has one record of it.
     virtual_gpu.MULTIPROCESSORS: lambda text: (
         text != str(virtual_gpu.DEFAULT_MULTIPROCESSORS) and 0 < _to_number(text) <= virtual_gpu.MAX_MULTIPROCESSORS
     ),
+    # Seed of the addresses of allocations.
     virtual_gpu.PLACEMENT: lambda text: 0 <= _to_number(text) <= virtual_gpu.MAX_PLACEMENT,
     "sources": re.compile("[0-9a-f]{12}").fullmatch,  # hash of the virtual GPU's source code
 }
@@ -223,6 +225,7 @@ def _detail_faults(kind: DeviceKind, model: str, details: Mapping[str, object]) 
         texts = [str(text) for text in (value if isinstance(value, list) else [value])]
         if len(set(texts)) < len(texts):
             yield f"{model} names one of its {name} twice"
+        # Axes are the number of multiprocessors and the placement, which change results as a schedule does.
         if name in virtual_gpu.AXIS_VARIABLES and not isinstance(value, int):
             yield f"{model} has no {name} that is no number"
         is_valid = _KNOWN_DETAILS.get(name, _is_detail_text)

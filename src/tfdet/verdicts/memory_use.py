@@ -1,8 +1,8 @@
 """Static analysis of uninitialized memory in PyTorch programs: whether it is read before it is written.
 
-The analysis follows a value through the text of one file, from the call that allocates it (such as torch.empty) to its
-uses.  The result is `read` only if a read certainly comes first; it is `unknown` for memory that is passed to other
-code or written in part.
+The analysis follows a value through one unit, a file or a notebook cell, from the call that allocates it (such as
+torch.empty) to its uses.  The result is `read` only if a read certainly comes first; it is `unknown` for memory that is
+passed to other code or written in part.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import ast
 from collections.abc import Callable, Iterator, Mapping
 from typing import Literal
 
+# written: before any read.  unread: nothing uses the values.  Neither can make a run differ.
 MemoryUse = Literal["written", "unread", "read", "unknown"]
 
 
@@ -57,7 +58,10 @@ class MemoryUseAnalysis:
         self._tree, self._parents, self._qualified_name = tree, parents, qualified_name
 
     def use_of_call(self, call: ast.Call, name: str) -> MemoryUse | None:
-        """Return the use of the memory that a call leaves uninitialized; None if this call does not do that."""
+        """Return the use of the memory that a call leaves uninitialized; None if it is no allocator.
+
+        torch.Tensor(x), which copies x, gives `unread`.
+        """
         module, _, last = name.rpartition(".")
         if module == "torch" and last in _CLASSES:
             return self.use_of(call) if _takes_sizes(call) else "unread"

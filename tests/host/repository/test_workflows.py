@@ -108,7 +108,7 @@ def test_the_environment_list_of_the_workflow_is_that_of_the_matrix(
         pytest.skip("no jq on this machine")
     content = load(FOLDER / "matrix.yml")
     choice = content["on"]["workflow_dispatch"]["inputs"]["line"]
-    matrix = load_matrix(checkout.matrix).for_published_framework
+    matrix = load_matrix(checkout.matrix).for_published_framework  # TensorFlow, whose tables README.md has
     assert set(choice["options"]) == {e.line for e in matrix.environments.values()}
     (step,) = (step for step in content["jobs"]["list"]["steps"] if step.get("id") == "list")
     assert step["env"] == {"LINE": f"${{{{ inputs.line || '{choice['default']}' }}}}"}

@@ -2,6 +2,7 @@
 
 A definition is what a trace says once of an op or value; a record is one of its executions (trace.schema.format). In
 the comparison of two runs a group has the records of one definition, and a slot those that correspond to each other.
+A definition's "trace" numbers the graph functions of one name; it is 0 for eager ops.
 """
 
 import re
@@ -16,7 +17,8 @@ class Cause(object):
     """A cause of a difference.
 
     group, slot: of its record in an align.table.AlignedPair (slot is None for a write, which has none of its own);
-    side: index of the run that has the definition; kind: a CauseKind; order: the record's place in that run's file.
+    side: index of the run that has the definition; kind: a CauseKind (VALUE: its inputs agree, its
+    output differs); order: the record's place in that run's file.
     """
 
     def __init__(self, kind, side, definition, step, order, group, slot=None):

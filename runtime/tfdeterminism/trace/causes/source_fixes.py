@@ -514,8 +514,8 @@ def _system_generators_used(code):
     """
     drawn_from = {name for call in code.nodes if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute)
                   for name in _names_of(call.func.value)}
-    assignments = [node for node in ast.walk(code.tree) if isinstance(getattr(node, "value", None), ast.Call)]
-    return [node.value for node in assignments if _name(node.value) == "SystemRandom"
+    assigned = [(node, getattr(node, "value", None)) for node in ast.walk(code.tree) if _targets(node)]
+    return [value for node, value in assigned if isinstance(value, ast.Call) and _name(value) == "SystemRandom"
             and any(_names_of(target) & drawn_from for target in _targets(node))]
 
 
