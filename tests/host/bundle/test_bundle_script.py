@@ -51,8 +51,8 @@ def test_the_script_runs_without_packages_outside_the_checkout(tmp_path: Path) -
 
 def insert_line(path: Path, line: str) -> None:
     """Insert a line after the module's docstring."""
-    doc, _, rest = path.read_text("utf-8").partition("\n\n")
-    path.write_text(f"{doc}\n\n{line}\n{rest}", "utf-8")
+    docstring, end, rest = path.read_text("utf-8").partition('"""\n\n')
+    path.write_text(f"{docstring}{end}{line}\n{rest}", "utf-8")
 
 
 @pytest.mark.parametrize(
