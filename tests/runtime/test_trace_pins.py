@@ -281,6 +281,11 @@ def test_each_run_has_an_output_folder_of_its_own(runner: Any) -> None:
     assert len({len(line) for line in lines}) == 1  # the environment's size moves addresses
 
 
+def test_the_settings_have_the_same_size_in_each_run(runner: Any) -> None:
+    program = runner("import os, time\nprint(len(os.environ['TFDET_INTERPOSE']))\ntime.sleep(0.01)")
+    assert len(program.printed(3)) == 1  # the environment's size moves addresses
+
+
 OTHER_PYTHONS = ("3.7", "3.8", "3.9", "3.10", "3.12", "3.13")
 # Runs main.py with pins, as `locate` does; told: the settings of the interposition.
 INTERPOSED = """
@@ -289,7 +294,7 @@ sys.path.insert(0, sys.argv[1])
 from tfdeterminism.trace.interpose import variables
 told = {"root": os.getcwd(), "out": os.getcwd(), "kept": os.getcwd(), "epoch": 0,
         "pins": dict.fromkeys(["pid", "clock", "completion"]),
-        "vary": {}, "frameworks": []}
+        "vary": {}, "frameworks": [], "longest_wait": "600"}
 os.environ.update({variables.SETTINGS_VARIABLE: json.dumps(told), "PYTHONPATH": variables.hooked_path("")})
 os.execv(sys.executable, [sys.executable, "main.py"])
 """
@@ -423,7 +428,7 @@ if __name__ == "__main__":
     multiprocessing.get_context("fork").Process(target=child).start()
     time.sleep(600)
 """)
-    program.runs._limit = 8
+    program.runs._limit = lambda: 8
     program.copy.restore()
     run = program.runs.run(0)
     assert run.failed is not None
@@ -669,8 +674,9 @@ for counter in counters:
 for counter in counters:
     counter.is_ended = True
 """)
-    monkeypatch.setattr(interposed_runs, "_SHORTEST_WAIT", 0.5)
-    monkeypatch.setattr(interposed_runs, "_SHORTEST_LIMIT", 60)
+    # The first of three is waited for so long; the limit of a run would end it if all were.
+    monkeypatch.setattr(interposed_runs, "_SHORTEST_WAIT", 6)
+    monkeypatch.setattr(interposed_runs, "_SHORTEST_LIMIT", 15)
     assert program.runs.run(0).failed is None
     assert program.runs.run(1, {"completion": None}).failed is None
 

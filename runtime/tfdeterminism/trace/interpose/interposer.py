@@ -48,7 +48,8 @@ class Interposer(object):
     relative; project: copy of this project in it; out: folder for ledgers; kept: folder for copies of files outside of
     the program's folder, made before they are written; epoch: seconds since 1970 at which pinned clocks begin; pins:
     {kind: None for everywhere, or the places at which it is pinned}; vary: {kind that gets other values: their seed};
-    frameworks: names of the modules that can be interposed. position: of this process.
+    frameworks: names of the modules that can be interposed; longest_wait: text of the seconds for which a started
+    thread or process is waited for. position: of this process.
     """
 
     def __init__(self, settings, position):

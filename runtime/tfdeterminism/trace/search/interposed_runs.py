@@ -23,6 +23,7 @@ _PATIENCE = 20        # maximum duration of a run with pins, as a multiple of a 
 _SHORTEST_LIMIT = 120  # seconds
 _LONGEST_WAIT = 2     # of a pin for a started thread, as a multiple of a run without pins
 _SHORTEST_WAIT = 5     # seconds, in addition
+_UNKNOWN_WAIT = 600    # seconds, before a run without pins has ended
 _PROJECT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))  # tfdeterminism
 _TIME_ZONES = ("UTC-13", "UTC+11")  # a day apart, or nearly so
 _VARIED_ENVIRONMENT = {
@@ -55,8 +56,7 @@ class InterposedRuns(object):
         self._runner, self._copy, self._schedules, self._progress = runner, copy, schedules, progress
         self._folder, self._out = os.path.join(folder, "interposed"), ""  # of all runs, and of the last
         self._epoch = time.time()
-        self._limit = None  # seconds that a run may take, once one without pins has ended
-        self._plain_seconds = None  # the longest run without pins
+        self._plain_seconds = None  # the duration of the longest run without pins, once one has ended
         self.count = 0
 
     def run(self, turn, pins=None, vary=None, what="without pins", require=False, more=None):
@@ -82,7 +82,7 @@ class InterposedRuns(object):
             with self._schedules.require_launches(os.path.join(self._out, "run") if require else None):
                 environment.update(self._schedules.run_environment(turn) or {}, **self._pinned_schedule(pins or {}))
                 prepare = _child_setup(pins or {}, vary or {})
-                self._runner.record(self.count, options, environment, prepare, self._limit)
+                self._runner.record(self.count, options, environment, prepare, self._limit())
         except DeviceUnusedError:
             raise
         except ProgramFailedError as error:
@@ -91,7 +91,6 @@ class InterposedRuns(object):
         run = InterposedRun(time.time() - began, failed)
         if not (pins or vary or more or failed):  # a pin may make a program wait for ever
             self._plain_seconds = max(self._plain_seconds or 0, run.seconds)
-            self._limit = max(_PATIENCE * self._plain_seconds, _SHORTEST_LIMIT)
         run.ledger = ledger.read_ledgers(self._out)
         run.files = self._copy.changed()
         if failed is None:
@@ -101,6 +100,16 @@ class InterposedRuns(object):
                 PRINTED: self._runner.printed(),
             }
         return run
+
+    def _limit(self):
+        """Return the seconds that a run may take, None as long as no run without pins has ended."""
+        return None if self._plain_seconds is None else max(_PATIENCE * self._plain_seconds, _SHORTEST_LIMIT)
+
+    def _longest_wait(self):
+        """Return the seconds for which a started thread is waited for: alone it takes no longer than beside others."""
+        if self._plain_seconds is None:
+            return _UNKNOWN_WAIT
+        return _LONGEST_WAIT * self._plain_seconds + _SHORTEST_WAIT
 
     def _is_chosen(self, code, traces):
         """Return whether the first run ended with a code that the program chose, which all runs are to end with.
@@ -129,9 +138,8 @@ class InterposedRuns(object):
             "pins": pins,
             "vary": vary,
             "frameworks": sorted(backends.entries()),
+            "longest_wait": "{:06.1f}".format(min(self._longest_wait(), 9999)),  # always as long, as `out` is
         }
-        if self._plain_seconds is not None:  # what ends by itself takes no longer alone than beside the others
-            settings["longest_wait"] = _LONGEST_WAIT * self._plain_seconds + _SHORTEST_WAIT
         python_path = [
             self._copy.into_copy(path) for path in os.environ.get("PYTHONPATH", "").split(os.pathsep) if path
         ]

@@ -22,7 +22,6 @@ from .base import Kind, no_value
 _NANOSLEEP = ("230", "35")  # numbers of system calls on x86-64: a child that sleeps does not wait for its parent
 _PATIENCE = 0.3  # seconds without work after which a thread counts as one that waits
 _QUEUE_PATIENCE = 0.05  # the same at each call of a queue, of which a program makes many
-_LONGEST = 600.0  # seconds that starts are waited for, if the duration of the program is not known
 _AFTER_THE_LONGEST = 1.0  # seconds, once a start was waited for in vain: it runs until it is told to end
 _QUEUE_CALLS = ("put", "get", "put_nowait", "get_nowait")
 _POOL_WAIT = 10  # seconds that a pool's task is waited for
@@ -56,7 +55,7 @@ class Completion(Kind):
 
     def open(self):
         self._sleepers = 0
-        self._longest = self.interposer.settings.get("longest_wait", _LONGEST)
+        self._longest = float(self.interposer.settings["longest_wait"])
         self._starts, self._last_task = 0, None
         time.sleep = self._counted_sleep
         if self.seed is not None:
