@@ -86,8 +86,7 @@ class Recorder(object):
             if shapes is not None:
                 records["shape"] = shapes
             self._reserve()
-            records["occurrence"] = self._occurrences[keys]
-            self._occurrences[keys] += 1
+            records["occurrence"] = self._count_distinct(keys)
             self._write(records)
 
     def emit_one(self, key, value, shape=0):
@@ -201,12 +200,16 @@ class Recorder(object):
             records["occurrence"] = self._count_occurrences(records["key"])
             self._write(records)
 
+    def _count_distinct(self, keys):
+        """Return the occurrence of each of several distinct keys."""
+        occurrences = self._occurrences[keys]
+        self._occurrences[keys] += 1
+        return occurrences
+
     def _count_occurrences(self, keys):
         """Return the occurrence of each key; the keys may contain duplicates."""
         if len(set(keys.tolist())) == len(keys):  # nearly always, and much faster
-            occurrences = self._occurrences[keys]
-            self._occurrences[keys] += 1
-            return occurrences
+            return self._count_distinct(keys)
         order = numpy.argsort(keys, kind="mergesort")  # stable
         ordered = keys[order]
         begins = numpy.flatnonzero(numpy.concatenate([[True], ordered[1:] != ordered[:-1]]))

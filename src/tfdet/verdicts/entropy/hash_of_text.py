@@ -9,8 +9,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from tfdet.verdicts.entropy.rule import Rule, UnitText
-from tfdet.verdicts.entropy.sort_by_address import is_key
+from tfdet.verdicts.entropy.rule import Rule, UnitText, is_key
 from tfdet.verdicts.static_analysis import Call
 
 

@@ -59,6 +59,11 @@ class UnitText:
         return Call(name, self.unit.file, node.lineno, self.unit.cell)
 
 
+def is_key(keyword: ast.keyword, function: str) -> bool:
+    """Return whether a keyword argument is `key=` and the name of this function."""
+    return keyword.arg == "key" and isinstance(keyword.value, ast.Name) and keyword.value.id == function
+
+
 @dataclass(frozen=True)
 class Rule:
     """A rule.  title: what it finds.  advice: what to do.  settled_by: solutions that make what it finds harmless."""

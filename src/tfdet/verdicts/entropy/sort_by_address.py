@@ -6,10 +6,9 @@ Example: `layers.sort(key=id)`
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Iterator
 
-from tfdet.verdicts.entropy.rule import Rule, UnitText
+from tfdet.verdicts.entropy.rule import Rule, UnitText, is_key
 from tfdet.verdicts.static_analysis import Call
 
 
@@ -17,11 +16,6 @@ def find(text: UnitText) -> Iterator[Call]:
     for call in text.calls:
         if any(is_key(keyword, "id") for keyword in call.keywords):
             yield text.place(call, "id")
-
-
-def is_key(keyword: ast.keyword, function: str) -> bool:
-    """Return whether a keyword argument is `key=` and the name of this function."""
-    return keyword.arg == "key" and isinstance(keyword.value, ast.Name) and keyword.value.id == function
 
 
 RULE = Rule("sort-by-address", "a sort by id()", "sort by a value of the objects, such as their names", find)

@@ -101,8 +101,7 @@ class DispatchedOp(object):
         host_read_keys = self._probe.host_reads.latest_keys()
         key = self._key("Python", 0, fed + host_read_keys if host_read_keys else fed, None, kind="feed")
         layouts = [_layout_of(tensor) for tensor in partial_views]
-        kwargs = ops.plain_arguments(self._kwargs) if self._kwargs else {}
-        arguments = ops.plain_arguments(self._args), kwargs, layouts
+        arguments = ops.plain_arguments(self._args), ops.plain_arguments(self._kwargs), layouts
         self._recorder.emit_one(key, digest.digest_bytes(repr(arguments).encode("utf-8", "backslashreplace")))
         return key
 

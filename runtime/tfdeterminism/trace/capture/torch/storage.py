@@ -32,10 +32,7 @@ class StorageProvenance(object):
         return self._alive.expired()
 
     def on_write(self, key, covers_all, op):
-        """Note that an op has written the memory, all of it or a part.
-
-        op: an ops.OpSchema.
-        """
+        """Note that an op (an ops.OpSchema) has written the memory, all of it or a part."""
         if covers_all:
             self.keys, self.may_change_unseen, self.last_digests, self.uninitialized_key = [key], False, {}, None
         else:
