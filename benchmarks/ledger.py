@@ -96,9 +96,10 @@ def ledger_environment(work: Path, folder: Path) -> dict[str, str]:
         "pins": {},
         "vary": {},
         "frameworks": sorted(backends.entries()),
+        "longest_wait": "600",
     }
     return {
-        variables.VARIABLE: json.dumps(settings),
+        variables.SETTINGS_VARIABLE: json.dumps(settings),
         variables.POSITION: "0",
         "PYTHONPATH": variables.hooked_path(""),
     }
