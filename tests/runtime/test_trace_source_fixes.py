@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tfdeterminism.trace.causes import source_fixes
+from tfdeterminism.trace.search.source_fix_trial import SourceFix
 from tfdeterminism.trace.interpose import kinds
 from tfdeterminism.trace.schema.ledger import read_ledgers, split_place
 from tfdeterminism.trace.search.minimize import ddmin
@@ -261,3 +262,25 @@ def test_seeding_takes_no_name_of_the_program_away(above: str, drawn: str) -> No
     assert ("import random as _random" in source) == (above in (
         "from random import *", "from random import random", "import numpy.random as random"
     ))  # fmt: skip
+
+
+DIFF = """--- model.py
++++ model.py
+@@ -7 +7 @@
+-order = list(names)
++order = sorted(names)
+--- train.py
++++ train.py
+@@ -3,0 +4,2 @@
++import random
++random.seed(0)
+@@ -0,0 +1 @@
++import os"""
+
+
+def test_a_fix_says_where_its_lines_go() -> None:
+    assert SourceFix("hash-seed", DIFF.splitlines()).edits() == [
+        ("model.py:7", ["order = sorted(names)"]),
+        ("behind train.py:3", ["import random", "random.seed(0)"]),
+        ("at the top of train.py", ["import os"]),
+    ]

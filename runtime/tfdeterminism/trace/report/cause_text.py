@@ -107,7 +107,7 @@ def _cause_lines(cause, interventions):
         is_part = interventions.verdict == PARTLY
         report.append("Place:   " + ("the line is not known" if is_part else "no line alone"))
     report += ["Details: " + detail for detail in cause.details]
-    return report + _fix_lines(cause.fix)
+    return report + _fix_lines(cause)
 
 
 def _place_text(place):
@@ -119,18 +119,25 @@ def _place_text(place):
     return "{} `{}` uses {}".format(place, place.text, place.path)
 
 
-def _fix_lines(fix):
-    """Return what to do, with the new line behind it, or several new lines below it."""
-    new_lines = fix.new_lines() if fix else []
-    if not new_lines:
+def _fix_lines(cause):
+    """Return what to do, with the new line behind it, or several new lines below it; and where, if not at the cause's place."""
+    fix = cause.fix
+    edits = fix.edits() if fix else []
+    if not edits:
         return ["Fix:     " + fix.advice] if fix else []
     pinned = " with {} pinned".format(" and ".join(fix.pinned)) if fix.pinned else ""
     outcome = _RESULTS.get(fix.result, "not tried: --fix tries it").format(fix.runs, pinned)
     if fix.result in (DIFFERS, FAILS):
         return ["Fix:     {} (a change of the line was {})".format(fix.advice, outcome)]
-    if len(new_lines) == 1:
-        return ["Fix:     {}: `{}` ({})".format(fix.advice, new_lines[0].strip(), outcome)]
-    return ["Fix:     {} ({}):".format(fix.advice, outcome)] + ["           " + line for line in new_lines]
+    places = {str(place) for place in cause.places}
+    if len(edits) == 1 and len(edits[0][1]) == 1:
+        place, (line,) = edits[0]
+        where = "" if place in places else place + " "
+        return ["Fix:     {}: {}`{}` ({})".format(fix.advice, where, line.strip(), outcome)]
+    report = ["Fix:     {} ({}):".format(fix.advice, outcome)]
+    for place, lines in edits:
+        report += ["         {}:".format(place)] + ["           " + line for line in lines]
+    return report
 
 
 def _differ(interventions):

@@ -6,6 +6,7 @@ A cause is a kind of nondeterminism. A pin gives a kind the same value in every 
 import difflib
 import io
 import os
+import re
 
 from ..causes import source_fixes
 from ..schema.ledger import split_place
@@ -14,6 +15,16 @@ HOLDS, DIFFERS, FAILS, UNTRIED = "holds", "differs", "fails", "untried"
 _CANDIDATES = 4  # alternative edits that are tried
 # Numbers of the candidates by where they seed; later ones seed in the function that a pool runs and that draws.
 _IN_MAIN, _WHERE_DRAWN = 0, 1
+
+
+# The header of a part of a diff: the first old line, and the number of old lines if it is not 1.
+_HUNK = re.compile(r"@@ -(\d+)(?:,(\d+))? ")
+
+
+def _place_of_hunk(file, line, adds):
+    if not adds:
+        return "{}:{}".format(file, line)
+    return "behind {}:{}".format(file, line) if line else "at the top of {}".format(file)
 
 
 class SourceFix(object):
@@ -34,7 +45,23 @@ class SourceFix(object):
 
     def new_lines(self):
         """Return the lines that the edit writes."""
-        return [line[1:] for line in self.diff if line.startswith("+") and not line.startswith("+++")]
+        return [line for _, lines in self.edits() for line in lines]
+
+    def edits(self):
+        """Return [(place, lines)]: the lines that the edit writes, and where.
+
+        place: "FILE:LINE" of the line that they replace, or "behind FILE:LINE"; "at the top of FILE".
+        """
+        edits, file = [], ""  # type: tuple[list, str]
+        for line in self.diff:
+            hunk = _HUNK.match(line)
+            if line.startswith("+++ "):
+                file = line[4:]
+            elif hunk:
+                edits.append((_place_of_hunk(file, int(hunk.group(1)), hunk.group(2) == "0"), []))
+            elif line.startswith("+"):
+                edits[-1][1].append(line[1:])
+        return edits
 
 
 class SourceFixTrial(object):
