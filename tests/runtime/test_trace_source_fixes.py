@@ -11,10 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tfdeterminism.trace.causes import source_fixes
-from tfdeterminism.trace.search.source_fix_trial import SourceFix
 from tfdeterminism.trace.interpose import kinds
 from tfdeterminism.trace.schema.ledger import read_ledgers, split_place
 from tfdeterminism.trace.search.minimize import ddmin
+from tfdeterminism.trace.search.source_fix_trial import SourceFix
 
 
 @settings(max_examples=200, deadline=None)

@@ -20,6 +20,7 @@ import weekly
 from tfdet.base.paths import find_project
 from tfdet.engines.venv import VenvEngine
 from tfdet.matrix.load import load_matrix
+from tfdet_probe.frameworks.torch import Adapter
 
 PROGRAM = """import numpy, tensorflow
 values = numpy.random.RandomState(0).standard_normal((60, 40)).astype(numpy.float32)
@@ -79,6 +80,27 @@ def test_kernels_compiled_by_pytorch_at_run_time_are_run(tmp_path: Path) -> None
     records = run_suite(tmp_path / "records.jsonl", *chosen, *short, key="torch2.14")
     assert {(record["source"], record["observation"]) for record in records} == {
         ("torch-prod", "equal"), ("torch-erfinv", "equal")}  # fmt: skip
+
+
+PLACES = """import torch
+tensors = [torch.zeros(100, device="cuda") for _ in range(6)]
+print([tensor.data_ptr() - tensors[0].data_ptr() for tensor in tensors])
+"""
+
+
+def test_a_seed_of_addresses_moves_each_tensor(tmp_path: Path) -> None:
+    """With a cache of its own, PyTorch divides one allocation of the device."""
+    command = ["vgpu", "--", *program_command("torch2.14", tmp_path, PLACES)]
+
+    def distances(seed: str, variables: dict[str, str]) -> Any:
+        environment = {**os.environ, **variables, "VGPU_PLACEMENT": seed}
+        done = subprocess.run(
+            [sys.executable, "-m", "tfdet", *command], env=environment, capture_output=True, text=True, check=True
+        )
+        return json.loads(done.stdout)
+
+    assert distances("1", {}) == distances("2", {}) == [512 * number for number in range(6)]
+    assert distances("1", Adapter.own_allocations) != distances("2", Adapter.own_allocations)
 
 
 GRAPH = """import torch

@@ -30,10 +30,13 @@ class Framework(object):
         title: for people.
         modes: of a case that computes with tensors and names none itself; every framework also has the mode `host`,
             plain Python.
+        own_allocations: environment variables, {name: value}, with which each tensor is an allocation of the device, so
+            that a seed of addresses (`tfdet run --placement`) moves it; by default frameworks divide a few large ones.
     """
 
     name = title = ""
     modes = ()  # type: tuple[str, ...]
+    own_allocations = {}  # type: dict[str, str]
 
     def before_import(self):
         # type: () -> None

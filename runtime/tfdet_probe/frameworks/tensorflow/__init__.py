@@ -13,6 +13,7 @@ class Adapter(Framework):
 
     name, title = "tensorflow", "TensorFlow"
     modes = ("eager", "function", "session")
+    own_allocations = {"TF_GPU_ALLOCATOR": "cuda_malloc"}
 
     def before_import(self):
         os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")

@@ -15,6 +15,7 @@ class Adapter(Framework):
 
     name, title = "torch", "PyTorch"
     modes = ("eager", "compiled")
+    own_allocations = {"PYTORCH_NO_CUDA_MEMORY_CACHING": "1"}
 
     def __init__(self):
         self._threads = _threads()

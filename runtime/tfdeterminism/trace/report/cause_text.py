@@ -120,7 +120,7 @@ def _place_text(place):
 
 
 def _fix_lines(cause):
-    """Return what to do, with the new line behind it, or several new lines below it; and where, if not at the cause's place."""
+    """Return what to do, then the new lines; and where they go, unless the only one is at the cause's place."""
     fix = cause.fix
     edits = fix.edits() if fix else []
     if not edits:
