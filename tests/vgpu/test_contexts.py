@@ -1,6 +1,8 @@
 """Contexts, the primary context's owners, host functions, errors of images, the stack, and managed memory."""
 
 import ctypes
+import subprocess
+import sys
 import textwrap
 
 import numpy as np
@@ -325,7 +327,7 @@ def test_a_managed_variable_has_a_host_pointer(device):
     """The registration by nvcc's code sets the host's pointer once the module is initialized."""
     cuda, pointer = device.cuda, ctypes.c_void_p()
     text = HEAD + ".visible .global .attribute(.managed) .align 4 .u32 shared_word[2] = {41, 7};\n"
-    image = container((1, 70, text.encode() + b"\0"))
+    image = container((1, 90, text.encode() + b"\0"))
     buffer = ctypes.create_string_buffer(image, len(image))
     wrapper = (ctypes.c_uint64 * 3)(0x466243B1 | 1 << 32, ctypes.addressof(buffer), 0)
     cuda.__cudaRegisterFatBinary.restype = ctypes.c_void_p
@@ -337,3 +339,38 @@ def test_a_managed_variable_has_a_host_pointer(device):
     assert pointer.value is None
     cuda.__cudaInitModule(unit)
     assert list((ctypes.c_uint32 * 2).from_address(pointer.value)) == [41, 7]
+
+
+# What code by nvcc registers before main(), with a kernel and a variable; there is no context yet.
+REGISTER = """
+import ctypes, sys
+cuda, host, number = ctypes.CDLL(sys.argv[1]), ctypes.create_string_buffer(16), ctypes.c_int(7)
+image = ctypes.create_string_buffer(bytes.fromhex({image!r}))
+wrapper = (ctypes.c_uint64 * 3)(0x466243B1 | 1 << 32, ctypes.addressof(image), 0)
+cuda.__cudaRegisterFatBinary.restype = ctypes.c_void_p
+unit = ctypes.c_void_p(cuda.__cudaRegisterFatBinary(wrapper))
+cuda.__cudaRegisterVar(unit, host, host, b"number", 0, ctypes.c_size_t(4), 0, 0)
+cuda.__cudaRegisterFunction(unit, ctypes.byref(host, 8), b"k", b"k", -1, None, None, None, None, None)
+kernel, four, other = ctypes.byref(host, 8), ctypes.c_size_t(4), (ctypes.c_int * 16)()
+print(cuda.{call})
+"""
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        "cudaMemcpyToSymbol(host, ctypes.byref(number), four, ctypes.c_size_t(0), 1)",
+        "cudaGetSymbolAddress(other, host)",
+        "cudaGetSymbolSize(other, host)",
+        "cudaFuncGetAttributes(other, kernel)",
+        "cudaFuncSetAttribute(kernel, 8, 1024)",
+        "cudaOccupancyMaxActiveBlocksPerMultiprocessor(other, kernel, 64, ctypes.c_size_t(0))",
+    ],
+    ids=lambda call: call.partition("(")[0],
+)
+def test_the_runtime_makes_a_context_at_the_first_call_that_needs_one(device, call):
+    text = STORE + ".visible .global .align 4 .u32 number;\n"
+    image = container((1, 90, text.encode() + b"\0")).hex()
+    command = [sys.executable, "-S", "-c", REGISTER.format(image=image, call=call), device.library]
+    process = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert process.stdout == "0\n", process.stderr

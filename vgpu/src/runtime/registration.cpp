@@ -37,6 +37,7 @@ struct Registry {
 };
 
 CudaModule* module_of(FatBinary& fat_binary) {
+  use_primary_context();  // the call may be the program's first that needs a context
   if (!fat_binary.load_attempted) fat_binary.load_attempted = true, load_module(fat_binary.module, fat_binary.image);
   return fat_binary.module;
 }
