@@ -2,11 +2,14 @@
 order), the time of deferred atomics relative to serial order (promise: <= 5 x), without their old values (atomics) and
 with them (lookback, histogram), and the memory of an idle device (promise: <= 100 MB).
 
-Usage: python benchmarks/vgpu.py [--beside FOLDER] [--rounds N] [--check]
+Usage: python benchmarks/vgpu.py [--beside FOLDER] [--rounds N] [--check | --machine-code CUBIN]
 FOLDER has another build's libcuda.so.1, which is measured alternately in the same run (promise: >= 3 x the speed of the
 first prototype in serial order, >= 2 x in random).  The fastest of several rounds counts, as the machine may be busy.
 --check: measure the overhead of VGPU_CHECK=order instead (promise: <= 2 x the time of elementwise and reduction, <= 5 x
 of atomics; 2 GiB of the device's memory within 4 GiB).
+--machine-code: measure the same kernels as machine code in serial order, beside their PTX (promise: >= 2,000 million
+instructions a second of elementwise, <= 1.5 x the time of PTX for each).  CUBIN is made by
+`ptxas -arch sm_80 benchmarks/vgpu.ptx -o CUBIN`.
 """
 
 from __future__ import annotations
@@ -23,6 +26,7 @@ import time
 from pathlib import Path
 
 HERE = Path(__file__).resolve()
+PTX = HERE.with_suffix(".ptx")
 GIB = 1 << 30
 KERNELS = {  # grid, block, elements
     "elementwise": (64, 256, 1 << 20),
@@ -46,13 +50,13 @@ SCHEDULES = {
 class Driver:
     """A build of the virtual GPU, loaded into this process."""
 
-    def __init__(self, library: str) -> None:
+    def __init__(self, library: str, module: Path = PTX) -> None:
         self.cuda = ctypes.CDLL(library)
         self.cuda.vgpu_instructions.restype = ctypes.c_uint64
         self.check(self.cuda.cuInit(0))
         self.check(self.cuda.cuCtxCreate_v2(ctypes.byref(ctypes.c_void_p()), 0, 0))
         self.module = ctypes.c_void_p()
-        self.check(self.cuda.cuModuleLoadData(ctypes.byref(self.module), HERE.with_suffix(".ptx").read_bytes() + b"\0"))
+        self.check(self.cuda.cuModuleLoadData(ctypes.byref(self.module), module.read_bytes() + b"\0"))
 
     def check(self, result: int) -> None:
         if result:
@@ -99,19 +103,21 @@ def full_memory_megabytes(library: str) -> float:
     return private_megabytes()
 
 
-def measure_here(library: str) -> dict[str, object]:
+def measure_here(library: str, module: str) -> dict[str, object]:
     before = private_megabytes()
-    driver = Driver(library)
+    driver = Driver(library, Path(module))
     idle = private_megabytes() - before
     for kernel in KERNELS:
         driver.launch(kernel)  # so that it is decoded before it is measured
     return {"idle": idle, **{kernel: driver.launch(kernel) for kernel in KERNELS}}
 
 
-def measure(folder: str, schedule: str, option: str = "--measure", **variables: str) -> dict[str, object]:
+def measure(
+    folder: str, schedule: str, option: str = "--measure", module: Path = PTX, **variables: str
+) -> dict[str, object]:
     """Run `measure_here` in a new process, as a process has one device.  option: `--measure` or `--whole`."""
     environment = {**os.environ, "VGPU_SCHEDULE": schedule, **SCHEDULES[schedule], **variables}
-    command = [sys.executable, str(HERE), option, str(Path(folder) / "libcuda.so.1")]
+    command = [sys.executable, str(HERE), option, str(Path(folder) / "libcuda.so.1"), "--module", str(module)]
     return json.loads(subprocess.run(command, check=True, env=environment, capture_output=True, text=True).stdout)
 
 
@@ -144,22 +150,37 @@ def report_check(folder: str, rounds: int) -> None:
     print(f"2 GiB of device memory: {megabytes[0]:.0f} MB without, {megabytes[1]:.0f} MB with the check")
 
 
+def report_machine_code(folder: str, rounds: int, cubin: Path) -> None:
+    ptx, machine_code = [], []
+    for _ in range(rounds):
+        ptx.append(measure(folder, "serial"))
+        machine_code.append(measure(folder, "serial", module=cubin))
+    for kernel in KERNELS:
+        ptx_seconds, (seconds, instructions) = fastest(ptx, kernel)[0], fastest(machine_code, kernel)
+        speed = f"{instructions / seconds / 1e6:7.0f} M/s {1e3 * seconds:8.1f} ms"
+        print(f"machine code {kernel:12} {speed}, {1e3 * ptx_seconds:8.1f} ms as PTX: {seconds / ptx_seconds:5.2f} x")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--beside")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--check", action="store_true")
+    parser.add_argument("--machine-code", metavar="CUBIN", type=Path)
+    parser.add_argument("--module", help=argparse.SUPPRESS)
     parser.add_argument("--measure", help=argparse.SUPPRESS)
     parser.add_argument("--whole", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.measure:
-        return print(json.dumps(measure_here(arguments.measure)))
+        return print(json.dumps(measure_here(arguments.measure, arguments.module)))
     if arguments.whole:
         return print(json.dumps(full_memory_megabytes(arguments.whole)))
     command = [sys.executable, str(HERE.parents[1] / "vgpu" / "build.py")]
     folder = subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
     if arguments.check:
         return report_check(folder, arguments.rounds)
+    if arguments.machine_code:
+        return report_machine_code(folder, arguments.rounds, arguments.machine_code)
     seconds: dict[str, dict[str, float]] = {}
     for schedule in SCHEDULES:
         own, compared = [], []

@@ -2,6 +2,7 @@
 #pragma once
 #include <cmath>
 #include <cstdint>
+#include <type_traits>
 
 #include "bits.h"
 
@@ -19,18 +20,21 @@ inline float flush_subnormal(float x) {
   return bits & 0x7f800000u ? x : bit_cast<float>(bits & 0x80000000u);
 }
 
-// If one operand is a NaN, these return the other.  -0 is less than +0.
+template <class T> using BitsOf = std::conditional_t<sizeof(T) == 4, uint32_t, uint64_t>;
+
+// If one operand is a NaN, these return the other.  -0 is less than +0: equal operands differ at most in their signs.  Without
+// branches, so that compilers vectorize loops around them; a comparison with a NaN is false.
 template <class T>
 inline T minimum(T a, T b) {
-  if (a != a) return b != b ? canonicalize_nan(a) : b;
-  if (b != b) return a;
-  return a < b || (a == b && std::signbit(a)) ? a : b;
+  const T less = a < b ? a : b, negative = bit_cast<T>(bit_cast<BitsOf<T>>(a) | bit_cast<BitsOf<T>>(b));
+  const T number = a == b ? negative : less;
+  return canonicalize_nan(b != b ? a : number);
 }
 template <class T>
 inline T maximum(T a, T b) {
-  if (a != a) return b != b ? canonicalize_nan(a) : b;
-  if (b != b) return a;
-  return a > b || (a == b && !std::signbit(a)) ? a : b;
+  const T greater = a > b ? a : b, positive = bit_cast<T>(bit_cast<BitsOf<T>>(a) & bit_cast<BitsOf<T>>(b));
+  const T number = a == b ? positive : greater;
+  return canonicalize_nan(b != b ? a : number);
 }
 
 }  // namespace vgpu

@@ -10,16 +10,15 @@ namespace {
 
 bool permits(const Allocation& allocation, bool writes) { return !writes || allocation.access == Access::ReadWrite; }
 
-// The warp remembers the last two allocations until one is freed or protected, which changes the memory's generation.
+// The warp remembers two allocations until one is freed or protected, which changes the memory's generation.
 bool is_within_allocation(WarpContext& warp, uint64_t begin, uint64_t end, bool writes) {
   if (warp.generation != warp.memory->generation())
     warp.recent_allocations[0] = warp.recent_allocations[1] = {}, warp.generation = warp.memory->generation();
-  if (warp.recent_allocations[0].contains(begin, end)) return permits(warp.recent_allocations[0], writes);
-  std::swap(warp.recent_allocations[0], warp.recent_allocations[1]);
-  if (warp.recent_allocations[0].contains(begin, end)) return permits(warp.recent_allocations[0], writes);
-  Allocation allocation = warp.memory->find(begin);
+  for (const Allocation& recent : warp.recent_allocations)
+    if (recent.contains(begin, end)) return permits(recent, writes);
+  const Allocation allocation = warp.memory->find(begin);
   if (!allocation.contains(begin, end)) return false;
-  warp.recent_allocations[0] = allocation;
+  warp.recent_allocations[1] = warp.recent_allocations[0], warp.recent_allocations[0] = allocation;
   return permits(allocation, writes);
 }
 
@@ -129,6 +128,12 @@ SpaceMemory memory_of_space(const WarpContext& warp, AccessSpace space) {
 
 bool check_addresses(WarpContext& warp, const uint64_t* address, uint32_t bytes, uint8_t* addresses[kWarpSize], bool writes) {
   return check_generic(warp, [=](uint32_t l) { return address[l]; }, bytes, addresses, writes);
+}
+
+bool check_addresses(WarpContext& warp, const uint32_t* halves, uint64_t offset, uint32_t bytes, uint8_t* addresses[kWarpSize],
+                     bool writes) {
+  const auto address_of = [=](uint32_t l) { return (halves[l] | uint64_t(halves[l + kWarpSize]) << 32) + offset; };
+  return check_generic(warp, address_of, bytes, addresses, writes);
 }
 
 bool check_offsets(WarpContext& warp, AccessSpace space, const uint32_t* offset, uint32_t bytes,

@@ -20,6 +20,9 @@ bool resolve_addresses(WarpContext& warp, const Instruction& i, AccessSpace spac
 // The same for addresses, or offsets in a space, that the caller has computed for each lane.
 bool check_addresses(WarpContext& warp, const uint64_t* address, uint32_t bytes, uint8_t* addresses[kWarpSize],
                      bool writes = false);
+// The same for addresses in two halves of 32 bits, the lower ones of all lanes before the upper ones, to which an offset is added.
+bool check_addresses(WarpContext& warp, const uint32_t* halves, uint64_t offset, uint32_t bytes, uint8_t* addresses[kWarpSize],
+                     bool writes);
 bool check_offsets(WarpContext& warp, AccessSpace space, const uint32_t* offset, uint32_t bytes, uint8_t* addresses[kWarpSize]);
 
 // Returns whether the lane may access this generic address: global memory, its block's shared memory, or its own memory.

@@ -3,6 +3,9 @@
 #include <immintrin.h>
 
 #include <cstdint>
+#include <type_traits>
+
+#include "arithmetic/bits.h"
 
 // Marks a loop whose iterations are independent of each other, so that compilers vectorize it.
 #if defined(__clang__)
@@ -25,6 +28,17 @@ inline void for_each_lane(uint32_t mask, F f) {
     return;
   }
   for (uint32_t remaining = mask; remaining; remaining &= remaining - 1) f(static_cast<uint32_t>(__builtin_ctz(remaining)));
+}
+
+// Returns one of two numbers without a branch, by their bits, so that compilers vectorize the loop around it.
+template <class T>
+inline T blend(bool condition, T if_true, T if_false) {
+  if constexpr (std::is_floating_point_v<T>) {
+    using Bits = std::conditional_t<sizeof(T) == 4, uint32_t, uint64_t>;
+    return bit_cast<T>(blend(condition, bit_cast<Bits>(if_true), bit_cast<Bits>(if_false)));
+  } else {
+    return static_cast<T>(if_false ^ ((if_true ^ if_false) & (T(0) - static_cast<T>(condition))));
+  }
 }
 
 // Returns the position of the n-th set bit; n counts from 0.

@@ -245,7 +245,7 @@ CudaResult Device::prepare(Launch& launch, Kernel& kernel, const Configuration& 
     launch.compute_capability = capability_;
     launch.heap = &heap_, launch.textures = &textures_;
     if (configuration.cooperative) launch.grid_workspace = reinterpret_cast<uint64_t>(grid_workspace());
-    launch.observer = observers_.empty() ? nullptr : &observers_;
+    launch.observer = observers_.as_observer();
     return kSuccess;
   });
 }

@@ -11,12 +11,12 @@
 namespace vgpu {
 namespace {
 
-bool may_join(const Phase& phase, const Accessor& now, const LaneAccess& access) {
+bool may_join(const Phase& phase, const Updates* updates, const Accessor& now, const LaneAccess& access) {
   if (phase.current.extent == AccessorSummary::None) return false;  // there was no access yet
   switch (phase.kind) {
     case PhaseKind::UnchangedValue: return joins_unchanged_value(access);
     case PhaseKind::WritesOfOneValue: return joins_writes_of_one_value(phase, now, access);
-    case PhaseKind::CommutingUpdates: return joins_commuting_updates(phase, access);
+    case PhaseKind::CommutingUpdates: return updates && joins_commuting_updates(*updates, access);
     case PhaseKind::SingleAccess: return false;
   }
   return false;
@@ -27,15 +27,20 @@ PhaseKind kind_of_phase(const LaneAccess& access) {
   return access.silent && access.kind != PhaseKind::CommutingUpdates ? PhaseKind::UnchangedValue : access.kind;
 }
 
+// Whether the current operation has changed the value.
+bool is_written_by(const Phase& phase, StreamOrder::Operation operation) {
+  return phase.written && phase.current.operation == operation;
+}
+
 }  // namespace
 
-void Phases::access(Phase& phase, const Accessor& now, const LaneAccess& access, const uint8_t* start) {
-  if (access.non_coherent && phase.written_by == now.operation)
+bool Phases::add(Phase& phase, Updates* updates, const Accessor& now, const LaneAccess& access, const uint8_t* start) {
+  if (access.non_coherent && is_written_by(phase, now.operation))
     observer_.on_unproved(UnprovedReason::StaleRead, access.line, phase.line);
-  if (!is_over(phase, now, access) && may_join(phase, now, access) && order_.is_before(phase.previous, now))
-    return join(phase, now, access, start);
-  if (order_.is_before(phase.current, now)) return begin(phase, now, access, start);
-  conflict(phase, now, access);
+  if (!is_over(phase, now, access) && may_join(phase, updates, now, access) && order_.is_before(phase.previous, now))
+    return join(phase, updates, now, access, start), false;
+  if (order_.is_before(phase.current, now)) return begin(phase, updates, now, access, start), true;
+  return conflict(phase, now, access), false;
 }
 
 // If an access can both join and begin a phase, it joins: otherwise a thread's second update would separate its first from another
@@ -47,50 +52,51 @@ bool Phases::is_over(const Phase& phase, const Accessor& now, const LaneAccess& 
   return ended && order_.is_before(phase.current, now);
 }
 
-bool Phases::join_unordered_updates(Phase& phase, const Accessor& now, const LaneAccess& access) {
+bool Phases::join_unordered_updates(WordPhase& phase, const Accessor& now, const LaneAccess& access) {
   // Another accessor changes nothing about the extent Grid.
   const bool is_unordered = phase.kind == PhaseKind::CommutingUpdates && !phase.in_order &&
                             phase.current.extent == AccessorSummary::Grid && phase.current.operation == now.operation;
-  if (!is_unordered || !joins_commuting_updates(phase, access) || !order_.is_before(phase.previous, now)) return false;
-  add_update(phase, access, nullptr);
+  if (!is_unordered || !joins_commuting_updates(phase.updates, access) || !order_.is_before(phase.previous, now)) return false;
+  add_update(phase, phase.updates, access, nullptr);
   phase.line = access.line, phase.strong = phase.strong && access.strong;
   return true;
 }
 
-void Phases::add_update(Phase& phase, const LaneAccess& access, const uint8_t* start) {
+void Phases::add_update(const Phase& phase, Updates& updates, const LaneAccess& access, const uint8_t* start) {
   if (!is_float_sum(access.family)) {
     if (!phase.in_order) observer_.on_rule(Rule::CommutingUpdates);
     return;
   }
-  const bool is_exact = phase.sum.add(access.operand, access.family.type, start);
+  const bool is_exact = updates.sum.add(access.operand, access.family.type, start);
   if (phase.in_order) return;
   if (!is_exact) observer_.on_unproved(UnprovedReason::Rounding, phase.line, access.line);
   observer_.on_rule(Rule::ExactSum);
 }
 
-void Phases::join(Phase& phase, const Accessor& now, const LaneAccess& access, const uint8_t* start) {
+void Phases::join(Phase& phase, Updates* updates, const Accessor& now, const LaneAccess& access, const uint8_t* start) {
   phase.in_order = phase.in_order && order_.is_before(phase.current, now);
   if (phase.kind == PhaseKind::CommutingUpdates) {
-    add_update(phase, access, start);
+    add_update(phase, *updates, access, start);
   } else if (!phase.in_order) {
     if (phase.kind == PhaseKind::WritesOfOneValue) observer_.on_rule(Rule::WritesOfOneValue);
     if (phase.kind == PhaseKind::UnchangedValue && access.silent) observer_.on_rule(Rule::UnchangedValue);
   }
+  const bool was_written = is_written_by(phase, now.operation);
   order_.add(phase.current, now);
   phase.line = access.line, phase.strong = phase.strong && access.strong;
-  if (phase.kind != PhaseKind::UnchangedValue) phase.written_by = now.operation;
+  phase.written = phase.kind != PhaseKind::UnchangedValue || was_written;
 }
 
-void Phases::begin(Phase& phase, const Accessor& now, const LaneAccess& access, const uint8_t* start) {
+void Phases::begin(Phase& phase, Updates* updates, const Accessor& now, const LaneAccess& access, const uint8_t* start) {
+  const PhaseKind kind = kind_of_phase(access);
+  phase.written = kind != PhaseKind::UnchangedValue || is_written_by(phase, now.operation);
   phase.previous = phase.current;
   phase.current = HappensBefore::single(now);
-  phase.kind = kind_of_phase(access);
-  phase.family = access.family, phase.operand = access.operand;
-  phase.line = access.line, phase.strong = access.strong, phase.in_order = true;
-  phase.sum = ExactSum(), phase.silent_words = 0;
-  if (phase.kind == PhaseKind::CommutingUpdates && is_float_sum(access.family))
-    phase.sum.add(access.operand, access.family.type, start);
-  if (phase.kind != PhaseKind::UnchangedValue) phase.written_by = now.operation;
+  phase.kind = kind, phase.line = access.line, phase.strong = access.strong, phase.in_order = true;
+  if (!updates) return;
+  *updates = {access.family, access.operand, ExactSum()};
+  if (kind == PhaseKind::CommutingUpdates && is_float_sum(access.family))
+    updates->sum.add(access.operand, access.family.type, start);
 }
 
 void Phases::conflict(Phase& phase, const Accessor& now, const LaneAccess& access) {
@@ -99,11 +105,12 @@ void Phases::conflict(Phase& phase, const Accessor& now, const LaneAccess& acces
                                 : is_alone                      ? UnprovedReason::OldValue
                                                                 : UnprovedReason::MemoryOrder;
   observer_.on_unproved(reason, phase.line, access.line);
+  const bool was_written = is_written_by(phase, now.operation);
   // All further accesses of this operation conflict, too.
   phase.current = order_.unite(phase.current, HappensBefore::single(now));
   phase.current.extent = AccessorSummary::Grid, phase.kind = PhaseKind::SingleAccess;
   phase.line = access.line, phase.strong = phase.strong && access.strong;
-  if (access.kind != PhaseKind::UnchangedValue) phase.written_by = now.operation;
+  phase.written = access.kind != PhaseKind::UnchangedValue || was_written;
 }
 
 }  // namespace vgpu

@@ -40,20 +40,26 @@ struct LaneAccess {
   uint32_t line = 0;  // of the code
 };
 
+// Small, as there are many: a line of memory with its phase fills one line of the processor's cache (shadow.h).
 struct Phase {
   AccessorSummary current, previous;  // the accessors of this phase, and of the one before it
-  PhaseKind kind = PhaseKind::UnchangedValue;
-  bool strong = false;
-  bool in_order = true;  // whether each access is after the previous ones in every schedule
+  uint32_t line : 27;  // of the code, of the last access
+  bool written : 1;  // whether the operation current.operation (a launch, copy or fill) has changed the value
+  bool strong : 1;
+  bool in_order : 1;  // whether each access is after the previous ones in every schedule
+  PhaseKind kind : 2;
+  Phase() : line(0), written(false), strong(false), in_order(true), kind(PhaseKind::UnchangedValue) {}
+};
+
+// What the updates of a phase have in common.
+struct Updates {
   UpdateFamily family = {};
-  uint32_t line = 0;  // of the code, of the last access
   uint64_t operand = 0;
   ExactSum sum = {};
-  StreamOrder::Operation written_by = 0;  // the last operation (launch, copy or fill) that changed the value
-  // Of the one phase of a 128-byte line of memory (shadow.h), of kind WritesOfOneValue: a mask of the words that the store left
-  // unchanged, which are of kind UnchangedValue.
-  uint32_t silent_words = 0;
 };
+
+// The phase of a word or a byte; that of a line has no updates.
+struct WordPhase : Phase { Updates updates; };
 
 // What proved an access.  UpdateLoop: a compare-and-swap loop counts as one update.  Exploration: all orders of the recorded
 // accesses of a location were tried, and agree.
@@ -71,17 +77,23 @@ class Phases {
  public:
   Phases(HappensBefore& order, PhaseObserver& observer) : order_(order), observer_(observer) {}
   // Adds an access to the phases of a location.  start: address of its current value, with which a float sum begins.
-  void access(Phase& phase, const Accessor& now, const LaneAccess& access, const uint8_t* start);
+  void access(WordPhase& phase, const Accessor& now, const LaneAccess& access, const uint8_t* start) {
+    add(phase, &phase.updates, now, access, start);
+  }
+  // The same for a line, which no access updates.  Returns whether the access begins the next phase.
+  bool access(Phase& phase, const Accessor& now, const LaneAccess& access) { return add(phase, nullptr, now, access, nullptr); }
   // Whether the access begins the next phase even if it could join the current one.
   bool is_over(const Phase& phase, const Accessor& now, const LaneAccess& access);
   // Like access(), but faster: an update of a phase in which several blocks' updates are unordered, the most common case of
   // atomics.  Returns false, and does nothing, in other cases.
-  bool join_unordered_updates(Phase& phase, const Accessor& now, const LaneAccess& access);
+  bool join_unordered_updates(WordPhase& phase, const Accessor& now, const LaneAccess& access);
 
  private:
-  void join(Phase& phase, const Accessor& now, const LaneAccess& access, const uint8_t* start);
-  void add_update(Phase& phase, const LaneAccess& access, const uint8_t* start);
-  void begin(Phase& phase, const Accessor& now, const LaneAccess& access, const uint8_t* start);
+  // updates: nullptr for a line.
+  bool add(Phase& phase, Updates* updates, const Accessor& now, const LaneAccess& access, const uint8_t* start);
+  void join(Phase& phase, Updates* updates, const Accessor& now, const LaneAccess& access, const uint8_t* start);
+  void add_update(const Phase& phase, Updates& updates, const LaneAccess& access, const uint8_t* start);
+  void begin(Phase& phase, Updates* updates, const Accessor& now, const LaneAccess& access, const uint8_t* start);
   void conflict(Phase& phase, const Accessor& now, const LaneAccess& access);
 
   HappensBefore& order_;

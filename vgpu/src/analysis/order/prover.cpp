@@ -99,7 +99,7 @@ void OrderProver::begin_operation(StreamOrder::Operation operation) {
   operation_ = operation;
   stream_order_.set_current(operation);
   order_.begin_operation();
-  recent_ = previous_ = Range();
+  ranges_[0] = ranges_[1] = Range();
   findings_.clear();
   // If all operations are before the current one, their accesses do not matter any more.
   if ((full_ || shadow_.used() > shadow_.capacity() / 2) && stream_order_.are_all_before_current())
@@ -186,15 +186,15 @@ void OrderProver::step_in_lockstep(const WarpContext& warp) {
 
 bool OrderProver::find_global(uint8_t* pointer, ShadowLocation& location) {
   const uint64_t address = reinterpret_cast<uint64_t>(pointer);
-  if (!recent_.contains(address)) std::swap(recent_, previous_);
-  if (!recent_.contains(address)) {
+  if (!recent_->contains(address)) recent_ = recent_ == ranges_ ? ranges_ + 1 : ranges_;
+  if (!recent_->contains(address)) {
     const Allocation allocation = memory_.find(address);
     if (!allocation.end) return false;
-    recent_ = {allocation.begin, allocation.end, memory_.written_map(allocation)};
+    *recent_ = {allocation.begin, allocation.end, memory_.written_map(allocation)};
   }
   location.line = shadow_.line(pointer);
   location.offset = address % kLineBytes;
-  location.written = recent_.written + (address - recent_.begin);
+  location.written = recent_->written + (address - recent_->begin);
   location.space = 0, location.address = address;
   if (!location.line) full_ = true, on_unproved(UnprovedReason::CheckMemoryFull, 0, 0);
   return location.line != nullptr;
@@ -303,7 +303,7 @@ void OrderProver::keep_access(const WarpContext& warp, BlockClock& block, uint8_
   if (!find(warp, block, address, location)) return;
   access.in_shared = location.space != 0;
   access.offset = location.address % kLocationBytes;
-  const uint64_t end = access.in_shared ? warp.shared_bytes : recent_.end;
+  const uint64_t end = access.in_shared ? warp.shared_bytes : recent_->end;
   LocationState state;
   for (uint32_t k = 0; k < kLocationBytes && location.address - access.offset + k < end; k++) {
     state.value |= uint64_t(address[int(k) - access.offset]) << 8 * k;
@@ -424,7 +424,7 @@ void OrderProver::access_word(const ShadowLocation& location, uint32_t offset, u
   ShadowWord* word = words ? &words[offset / kWordBytes] : nullptr;
   if (word && word->bytes && bytes == kWordBytes) shadow_.restore_word(*word, now, order_);
   if (word && !word->bytes && bytes == kWordBytes) return phases_.access(word->whole, now, access, start);
-  Phase* parts = word ? shadow_.bytes(*word) : nullptr;
+  WordPhase* parts = word ? shadow_.bytes(*word) : nullptr;
   if (!parts) return full_ = true, on_unproved(UnprovedReason::CheckMemoryFull, access.line, 0);
   // Updates join each other only as whole words.
   if (access.kind == PhaseKind::CommutingUpdates) access.kind = PhaseKind::SingleAccess;
@@ -481,10 +481,10 @@ bool OrderProver::access_lines(const WarpContext& warp, BlockClock& block, const
 void OrderProver::prefetch_next(const Instruction& i, uint64_t address) {
   Visit& visit = visits_[reinterpret_cast<uint64_t>(&i) / sizeof(Instruction) % kVisits];
   const uint64_t next = address + (address - visit.address);
-  if (visit.instruction == &i && recent_.contains(next)) {
+  if (visit.instruction == &i && recent_->contains(next)) {
     shadow_.prefetch(next);
     __builtin_prefetch(reinterpret_cast<const void*>(next));
-    if (recent_.written) __builtin_prefetch(recent_.written.bits + (recent_.written.first + next - recent_.begin) / 8, 1);
+    if (recent_->written) __builtin_prefetch(recent_->written.bits + (recent_->written.first + next - recent_->begin) / 8, 1);
   }
   visit = {&i, address};
 }
@@ -499,7 +499,7 @@ bool OrderProver::access_line(const ShadowLocation& location, const Accessor& no
   const WrittenLine written = written_of_line(location.written);
   const bool initialized = written == WrittenLine::All;
   if (written == WrittenLine::Some || (!initialized && access.reads)) return false;
-  if (line.row.silent_words && !order_.is_before(line.row.current, now)) return false;
+  if (line.silent_words && !order_.is_before(line.row.current, now)) return false;
   const uint32_t equal_words =
       access.kind == PhaseKind::WritesOfOneValue && initialized ? count_equal_words(address, value) : 0;
   access.silent = equal_words == kWordsPerLine;
@@ -507,8 +507,7 @@ bool OrderProver::access_line(const ShadowLocation& location, const Accessor& no
   // The words begin phases of different kinds, unless some can join the current one.
   if (is_partly_silent && !phases_.is_over(line.row, now, access)) return false;
   set_current(location, kLineBytes);
-  phases_.access(line.row, now, access, address);
-  if (is_partly_silent) line.row.silent_words = equal_words_mask(address, value);
+  if (phases_.access(line.row, now, access)) line.silent_words = is_partly_silent ? equal_words_mask(address, value) : 0;
   if (access.kind != PhaseKind::UnchangedValue) set_written(location.written, kLineBytes);
   return true;
 }

@@ -121,7 +121,8 @@ class OrderProver : public Observer, public PhaseObserver, public LaunchVerdicts
   // What is accessed now, if histories are kept.
   uint32_t current_space_ = 0, current_bytes_ = 0;
   uint64_t current_address_ = 0;
-  Range recent_, previous_;  // the last allocations that were accessed
+  Range ranges_[2];  // of the allocations that were found last
+  Range* recent_ = ranges_;  // the one that was accessed last
   // The last global address of an instruction.
   struct Visit {
     const Instruction* instruction = nullptr;

@@ -24,8 +24,8 @@ void move_to_word(AccessorSummary& accessors, uint32_t word) {
 }
 
 // Returns a phase that no access can join, and that is before an access if all these accessors are.
-Phase completed_phase(const AccessorSummary& accessors, uint32_t line) {
-  Phase phase;
+WordPhase completed_phase(const AccessorSummary& accessors, uint32_t line) {
+  WordPhase phase;
   phase.current = accessors, phase.kind = PhaseKind::SingleAccess, phase.line = line;
   return phase;
 }
@@ -83,7 +83,7 @@ void ShadowMemory::prefetch(uint64_t address) {
   const Page* page = (*recent.region)[(address >> kPageBits) % kPagesPerRegion];
   if (!page) return;
   const ShadowLine& line = (*page)[address / kLineBytes % kLinesPerPage];
-  __builtin_prefetch(&line, 1), __builtin_prefetch(reinterpret_cast<const char*>(&line + 1) - 1, 1);
+  __builtin_prefetch(&line, 1);
 }
 
 ShadowWord* ShadowMemory::words(ShadowLine& line) {
@@ -91,18 +91,18 @@ ShadowWord* ShadowMemory::words(ShadowLine& line) {
   if (!count_used(kWordsPerLine * sizeof(ShadowWord))) return nullptr;
   line.words = std::make_unique<ShadowWord[]>(kWordsPerLine);
   for (uint32_t k = 0; k < kWordsPerLine; k++) {
-    Phase& phase = line.words[k].whole = line.row;
+    Phase& phase = line.words[k].whole;
+    phase = line.row;
     move_to_word(phase.current, k), move_to_word(phase.previous, k);
-    if (line.row.silent_words >> k & 1) phase.kind = PhaseKind::UnchangedValue;
-    phase.silent_words = 0;
+    if (line.silent_words >> k & 1) phase.kind = PhaseKind::UnchangedValue;
   }
   return line.words.get();
 }
 
-Phase* ShadowMemory::bytes(ShadowWord& word) {
+WordPhase* ShadowMemory::bytes(ShadowWord& word) {
   if (word.bytes) return word.bytes.get();
-  if (!count_used(kWordBytes * sizeof(Phase))) return nullptr;
-  word.bytes = std::make_unique<Phase[]>(kWordBytes);
+  if (!count_used(kWordBytes * sizeof(WordPhase))) return nullptr;
+  word.bytes = std::make_unique<WordPhase[]>(kWordBytes);
   std::fill_n(word.bytes.get(), kWordBytes, word.whole);
   return word.bytes.get();
 }
@@ -117,12 +117,11 @@ bool ShadowMemory::restore_word(ShadowWord& word, const Accessor& now, HappensBe
     if (!order.is_before(word.bytes[k].current, now)) return false;
     accessors = order.unite(accessors, word.bytes[k].current);
   }
-  const StreamOrder::Operation written_by_first = word.bytes[0].written_by;
   word.whole = completed_phase(accessors, word.bytes[0].line);
-  word.whole.written_by = written_by_first;
-  for (uint32_t k = 1; k < kWordBytes; k++) word.whole.written_by = std::max(word.whole.written_by, word.bytes[k].written_by);
+  for (uint32_t k = 0; k < kWordBytes; k++)
+    word.whole.written |= word.bytes[k].written && word.bytes[k].current.operation == accessors.operation;
   word.bytes.reset();
-  used_ -= kWordBytes * sizeof(Phase);
+  used_ -= kWordBytes * sizeof(WordPhase);
   return true;
 }
 
@@ -136,7 +135,7 @@ bool ShadowMemory::restore_row(ShadowLine& line, const Accessor& now, HappensBef
     if (!order.is_earlier_operation(word.whole.current.operation, now)) return false;
     accessors = order.unite(accessors, word.whole.current);
   }
-  line.row = completed_phase(accessors, line.words[0].whole.line);
+  line.row = completed_phase(accessors, line.words[0].whole.line), line.silent_words = 0;
   line.words.reset();
   used_ -= kWordsPerLine * sizeof(ShadowWord);
   return true;

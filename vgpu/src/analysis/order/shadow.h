@@ -14,14 +14,17 @@ namespace vgpu {
 constexpr uint32_t kLineBytes = 128, kWordBytes = 4, kWordsPerLine = kLineBytes / kWordBytes;
 
 struct ShadowWord {
-  Phase whole;
-  std::unique_ptr<Phase[]> bytes;
+  WordPhase whole;
+  std::unique_ptr<WordPhase[]> bytes;
 };
 
 struct ShadowLine {
   Phase row;  // without `words`: the phase of the first word, which stands for all
+  // If the row is of kind WritesOfOneValue: a mask of the words that the store left unchanged, which are of kind UnchangedValue.
+  uint32_t silent_words = 0;
   std::unique_ptr<ShadowWord[]> words;
 };
+static_assert(sizeof(ShadowLine) == 64, "a line of the processor's cache");
 
 // Patterns of a warp's consecutive accesses of 4 << shift bytes, which cover several lines; `line` is the number of this one.
 // row_lane(): the lane that accesses a word.
@@ -37,7 +40,7 @@ class ShadowMemory {
   ShadowLine* line(const uint8_t* pointer);  // nullptr: the capacity is used up
   void prefetch(uint64_t address);  // loads the address's line, if it exists, into the processor's cache
   ShadowWord* words(ShadowLine& line);  // its 32 words, which replace the row; nullptr: the capacity is used up
-  Phase* bytes(ShadowWord& word);  // its 4 bytes, likewise
+  WordPhase* bytes(ShadowWord& word);  // its 4 bytes, likewise
   // Whether the row can still stand for all words after an access of this pattern.
   static bool keeps_row(const ShadowLine& line, const Accessor& now);
   // Replace words by a row, or bytes by a word, if all previous accesses are before this one; return whether they did.

@@ -1,6 +1,7 @@
 // Bit fields, bit counts, permutations, and arithmetic with carry.
 #include <algorithm>
 
+#include "arithmetic/truth_table.h"
 #include "families.h"
 #include "types.h"
 
@@ -126,12 +127,7 @@ void lop3(WarpContext& warp, const Instruction& i) {
   uint32_t *d = lane_values<uint32_t>(warp, i.d), *a = lane_values<uint32_t>(warp, i.a), *b = lane_values<uint32_t>(warp, i.b),
            *c = lane_values<uint32_t>(warp, i.c);
   uint32_t table = static_cast<uint32_t>(i.imm);
-  for_each_lane(warp.active_mask, [=](uint32_t l) {
-    uint32_t result = 0;
-    for (int k = 0; k < 8; k++)
-      if (table >> k & 1) result |= (k & 4 ? a[l] : ~a[l]) & (k & 2 ? b[l] : ~b[l]) & (k & 1 ? c[l] : ~c[l]);
-    d[l] = result;
-  });
+  assign_lanes(warp.active_mask, d, [=](uint32_t l) { return apply_truth_table(table, a[l], b[l], c[l]); });
 }
 // lop3 that also combines "the result is not 0" with predicate e.  vector_registers[0]: the predicate result; count 2: and, else
 // or.

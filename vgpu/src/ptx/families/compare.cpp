@@ -206,13 +206,13 @@ bool decode_relation(Decoder& d, const Statement& s, Instruction& i) {
 template <class T> void selp(WarpContext& warp, const Instruction& i) {
   T *d = lane_values<T>(warp, i.d), *a = lane_values<T>(warp, i.a), *b = lane_values<T>(warp, i.b);
   uint32_t chosen = predicate(warp, i.c);
-  assign_lanes(warp.active_mask, d, [=](uint32_t l) { return chosen >> l & 1 ? a[l] : b[l]; });
+  assign_lanes(warp.active_mask, d, [=](uint32_t l) { return blend(chosen >> l & 1, a[l], b[l]); });
 }
 template <class T, class V> void slct(WarpContext& warp, const Instruction& i) {
   using C = typename V::Lane;
   T *d = lane_values<T>(warp, i.d), *a = lane_values<T>(warp, i.a), *b = lane_values<T>(warp, i.b);
   C* c = lane_values<C>(warp, i.c);
-  for_each_lane(warp.active_mask, [=](uint32_t l) { d[l] = V::of(c[l]) >= C(0) ? a[l] : b[l]; });
+  for_each_lane(warp.active_mask, [=](uint32_t l) { d[l] = blend(V::of(c[l]) >= C(0), a[l], b[l]); });
 }
 
 bool decode_selection(Decoder& d, const Statement& s, Instruction& i) {

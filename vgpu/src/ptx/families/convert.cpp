@@ -6,6 +6,7 @@
 
 #include "arithmetic/float.h"
 #include "arithmetic/half.h"
+#include "arithmetic/rounding.h"
 #include "families.h"
 #include "types.h"
 
@@ -45,7 +46,7 @@ template <class S> double round_to_odd(S s) {
     const uint64_t lost = magnitude & ((1ull << kBelow) - 1);
     magnitude = (magnitude - lost) | uint64_t(lost != 0) << kBelow;
   }
-  const double result = static_cast<double>(magnitude);
+  const double result = to_rounded<double>(magnitude);
   return negative ? -result : result;
 }
 
@@ -111,8 +112,8 @@ template <class D, class S> struct Convert {
       __int128 low = std::numeric_limits<D>::min(), high = std::numeric_limits<D>::max();
       return static_cast<D>(std::clamp<__int128>(s, low, high));
     } else if constexpr (std::is_floating_point_v<D>) {
-      volatile S source = s;
-      D result = static_cast<D>(source);  // in the rounding mode that is set
+      using Wide = std::conditional_t<std::is_signed_v<S>, int64_t, uint64_t>;
+      const D result = to_rounded<D>(Wide(s));
       return flags & kSaturate ? static_cast<D>(saturate(result)) : result;
     } else {
       double x = round_to_odd(s);
@@ -154,7 +155,7 @@ template <class D, class S> void cvt(WarpContext& warp, const Instruction& i) {
       }
     });
   };
-  if (mode == RoundingMode::Nearest) return run();
+  if (mode == RoundingMode::Nearest || !std::is_floating_point_v<D>) return run();
   ScopedRoundingMode set(mode);
   run();
 }

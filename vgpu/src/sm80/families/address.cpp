@@ -41,10 +41,12 @@ void generic_addresses(WarpContext& warp, const Instruction& i, uint64_t address
 
 bool find_addresses(WarpContext& warp, const Instruction& i, Space space, uint32_t bytes, uint8_t* host_addresses[kWarpSize],
                     bool writes) {
-  if (space == Space::Global || space == Space::Generic) {
+  if (space == Space::Global)
+    return check_addresses(warp, lane_words(warp, i.a), static_cast<uint64_t>(i.imm), bytes, host_addresses, writes);
+  if (space == Space::Generic) {
     alignas(64) uint64_t address[kWarpSize];
     generic_addresses(warp, i, address);
-    if (space == Space::Generic && lanes_where([&](uint32_t l) { return is_in_window(address[l]); }) & warp.active_mask &&
+    if (lanes_where([&](uint32_t l) { return is_in_window(address[l]); }) & warp.active_mask &&
         !to_host_addresses(warp, address, bytes))
       return false;
     return check_addresses(warp, address, bytes, host_addresses, writes);

@@ -86,12 +86,16 @@ template <class T> void write_result(WarpContext& warp, const Instruction& i, ui
 
 // c, e: the registers of the operands.
 template <class T, Op kOp> void perform(WarpContext& warp, const Instruction& i, uint8_t* const addresses[kWarpSize]) {
-  uint64_t b[kWarpSize] = {}, c[kWarpSize] = {};
+  alignas(64) uint64_t b[kWarpSize], c[kWarpSize];
   const uint32_t *words_b = lane_words(warp, i.c), *words_c = lane_words(warp, i.e);
-  for_each_lane(warp.active_mask, [&](uint32_t lane) {
-    b[lane] = sizeof(T) == 8 ? pair_of(words_b, lane) : words_b[lane];
-    if (kOp == Op::CompareAndSwap) c[lane] = sizeof(T) == 8 ? pair_of(words_c, lane) : words_c[lane];
-  });
+  const auto value_of = [](const uint32_t* words, uint32_t lane) {
+    return sizeof(T) == 8 ? pair_of(words, lane) : words[lane];
+  };
+  VGPU_INDEPENDENT
+  for (uint32_t lane = 0; lane < kWarpSize; lane++) {
+    b[lane] = value_of(words_b, lane);
+    c[lane] = kOp == Op::CompareAndSwap ? value_of(words_c, lane) : 0;
+  }
   uint8_t order[kWarpSize];
   uint32_t n = warp.schedule->permute_lanes(warp.active_mask, order);
   if (warp.deferred && i.count == kNoResult && i.variant == kStrong) {

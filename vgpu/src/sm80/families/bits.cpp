@@ -1,36 +1,23 @@
 // Logic of registers and predicates, shifts, and bit operations.
+#include "arithmetic/truth_table.h"
 #include "operands.h"
 #include "select.h"
 
 namespace vgpu::sm80 {
 namespace {
 
-// Applies a truth table to three operands: bit 4a + 2b + c of the table is the result.
-inline uint32_t apply_table(uint32_t table, uint32_t a, uint32_t b, uint32_t c) {
-  uint32_t result = 0;
-  for (uint32_t k = 0; k < 8; k++)
-    if (table >> k & 1) result |= (k & 4 ? a : ~a) & (k & 2 ? b : ~b) & (k & 1 ? c : ~c);
-  return result;
-}
-
 template <uint32_t kTable> void logic(WarpContext& warp, const Instruction& i) {
   const uint32_t *a = lane_words(warp, i.a), *b = lane_words(warp, i.b), *c = lane_words(warp, i.c);
-  write_lane_words(warp, i.d, [=](uint32_t l) { return apply_table(kTable, a[l], b[l], c[l]); });
+  write_lane_words(warp, i.d, [=](uint32_t l) { return apply_truth_table(kTable, a[l], b[l], c[l]); });
 }
 
 // imm: the table; count: whether a predicate is written: that the result is not zero, or the predicate that is read is true.
 void logic_of_table(WarpContext& warp, const Instruction& i) {
   const uint32_t *a = lane_words(warp, i.a), *b = lane_words(warp, i.b), *c = lane_words(warp, i.c);
-  uint32_t table_bits[8];
-  for (uint32_t k = 0; k < 8; k++) table_bits[k] = i.imm >> k & 1 ? kFullMask : 0;
+  const uint32_t table = static_cast<uint32_t>(i.imm);
   alignas(64) uint32_t results[kWarpSize];
   VGPU_INDEPENDENT
-  for (uint32_t l = 0; l < kWarpSize; l++) {
-    const uint32_t x = c[l];
-    const auto pick = [&](uint32_t k) { return (table_bits[k] & ~x) | (table_bits[k + 1] & x); };
-    const uint32_t high = (pick(4) & ~b[l]) | (pick(6) & b[l]), low = (pick(0) & ~b[l]) | (pick(2) & b[l]);
-    results[l] = (high & a[l]) | (low & ~a[l]);
-  }
+  for (uint32_t l = 0; l < kWarpSize; l++) results[l] = apply_truth_table(table, a[l], b[l], c[l]);
   write_lane_words(warp, i.d, [&](uint32_t l) { return results[l]; });
   if (i.count)
     write_predicate(warp, i.vector_registers[kFirstWritten],
@@ -62,8 +49,8 @@ Execute logic_function(uint32_t table) {
 // Two tables of three predicates: vector_registers[kFlags] has the first, imm the second.  c: the third predicate.
 void predicate_logic(WarpContext& warp, const Instruction& i) {
   const uint32_t a = read_predicate(warp, i.e), b = read_predicate(warp, i.a), c = read_predicate(warp, i.b);
-  write_predicate(warp, i.vector_registers[kFirstWritten], apply_table(i.vector_registers[kFlags], a, b, c));
-  write_predicate(warp, i.vector_registers[kSecondWritten], apply_table(static_cast<uint32_t>(i.imm), a, b, c));
+  write_predicate(warp, i.vector_registers[kFirstWritten], apply_truth_table(i.vector_registers[kFlags], a, b, c));
+  write_predicate(warp, i.vector_registers[kSecondWritten], apply_truth_table(static_cast<uint32_t>(i.imm), a, b, c));
 }
 
 constexpr uint32_t kRight = 1, kWraps = 2, kUpperHalf = 4, kWide = 8, kSigned = 16;  // of i.variant

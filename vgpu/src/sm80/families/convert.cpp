@@ -4,6 +4,7 @@
 
 #include "arithmetic/float.h"
 #include "arithmetic/half.h"
+#include "arithmetic/rounding.h"
 #include "floats.h"
 #include "select.h"
 
@@ -124,19 +125,13 @@ double odd_double(uint64_t magnitude) {
     const uint64_t lost = magnitude & ((uint64_t(1) << kBelow) - 1);
     magnitude = (magnitude - lost) | uint64_t(lost != 0) << kBelow;
   }
-  return static_cast<double>(magnitude);
+  return to_rounded<double>(magnitude);
 }
 
 template <class T> uint64_t integer_bits(T value, Format format, RoundingMode mode) {
-  volatile T source = value;  // converted in the current rounding mode
-  if (format == Format::F64) {
-    volatile double result = static_cast<double>(source);
-    return bit_cast<uint64_t>(double(result));
-  }
-  if (format == Format::F32) {
-    volatile float result = static_cast<float>(source);
-    return bit_cast<uint32_t>(float(result));
-  }
+  const std::conditional_t<std::is_signed_v<T>, int64_t, uint64_t> wide = value;
+  if (format == Format::F64) return bit_cast<uint64_t>(to_rounded<double>(wide));
+  if (format == Format::F32) return bit_cast<uint32_t>(to_rounded<float>(wide));
   const bool negative = value < 0;
   const double exact = odd_double(negative ? 0 - static_cast<uint64_t>(value) : static_cast<uint64_t>(value));
   return to_half(negative ? -exact : exact, mode);

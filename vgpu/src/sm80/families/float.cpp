@@ -68,16 +68,20 @@ template <bool kFlush> void set_one(WarpContext& warp, const Instruction& i) {
 template <class Least, class Greatest> void minimum_or_maximum(WarpContext& warp, const Instruction& i) {
   const uint32_t *a = lane_words(warp, i.a), *b = lane_words(warp, i.b), least = read_predicate(warp, i.e);
   const Signs<uint32_t> first(i.vector_registers[kFlags], 0), second(i.vector_registers[kFlags], 1);
-  write_lane_words(warp, i.d, [=](uint32_t l) {
-    const float x = bit_cast<float>(first.of(a[l])), y = bit_cast<float>(second.of(b[l]));
-    return bit_cast<uint32_t>(least >> l & 1 ? Least::of(x, y) : Greatest::of(x, y));
-  });
+  const auto write_each = [&](auto f) {
+    write_lane_words(warp, i.d, [=](uint32_t l) {
+      return bit_cast<uint32_t>(f(bit_cast<float>(first.of(a[l])), bit_cast<float>(second.of(b[l])), least >> l & 1));
+    });
+  };
+  if (least == kFullMask) write_each([](float x, float y, bool) { return Least::of(x, y); });
+  else if (least == 0) write_each([](float x, float y, bool) { return Greatest::of(x, y); });
+  else write_each([](float x, float y, bool is_least) { return blend(is_least, Least::of(x, y), Greatest::of(x, y)); });
 }
 
 void sel(WarpContext& warp, const Instruction& i) {
   const uint32_t *a = lane_words(warp, i.a), *b = lane_words(warp, i.b), chosen = read_predicate(warp, i.e);
   const Signs<uint32_t> first(i.vector_registers[kFlags], 0), second(i.vector_registers[kFlags], 1);
-  write_lane_words(warp, i.d, [=](uint32_t l) { return chosen >> l & 1 ? first.of(a[l]) : second.of(b[l]); });
+  write_lane_words(warp, i.d, [=](uint32_t l) { return blend(chosen >> l & 1, first.of(a[l]), second.of(b[l])); });
 }
 
 // imm: the exponent of the power of two that scales the product.

@@ -30,19 +30,19 @@ void add3_carry(WarpContext& warp, const Instruction& i) {
   const bool extended = i.variant & kExtended;
   const uint32_t carry_in = extended ? read_predicate(warp, i.e) : 0,
                  second_carry_in = extended ? read_predicate(warp, i.vector_registers[kSecondRead]) : 0;
-  alignas(64) uint32_t sums[kWarpSize];
-  alignas(64) uint8_t first[kWarpSize], second[kWarpSize];
+  alignas(64) uint32_t sums[kWarpSize], first[kWarpSize], second[kWarpSize];  // the sums and their carries
   VGPU_INDEPENDENT
   for (uint32_t l = 0; l < kWarpSize; l++) {
     const uint64_t low = addend(a[l], flags & 1, extended) + addend(b[l], flags >> 2 & 1, extended);
     const uint64_t sum =
         (low & kFullMask) + addend(c[l], flags >> 4 & 1, extended) + (carry_in >> l & 1) + (second_carry_in >> l & 1);
-    sums[l] = static_cast<uint32_t>(sum), first[l] = low >> 32 != 0, second[l] = sum >> 32 != 0;
+    sums[l] = static_cast<uint32_t>(sum);
+    first[l] = static_cast<uint32_t>(low >> 32), second[l] = static_cast<uint32_t>(sum >> 32);
   }
   write_lane_words(warp, i.d, [&](uint32_t l) { return sums[l]; });
-  const uint32_t carries = lanes_where([&](uint32_t l) { return second[l]; });
+  const uint32_t carries = lanes_where([&](uint32_t l) { return second[l] != 0; });
   write_predicate(warp, i.vector_registers[kFirstWritten],
-                  lanes_where([&](uint32_t l) { return first[l]; }) | (i.imm ? 0 : carries));
+                  lanes_where([&](uint32_t l) { return first[l] != 0; }) | (i.imm ? 0 : carries));
   write_predicate(warp, i.vector_registers[kSecondWritten], carries);
 }
 
@@ -73,6 +73,12 @@ uint64_t product(bool is_signed, uint32_t a, uint32_t b) {
 template <bool kIsSigned> void multiply_add_wide(WarpContext& warp, const Instruction& i) {
   const uint32_t *a = lane_words(warp, i.a), *b = lane_words(warp, i.b), *c = lane_words(warp, i.c);
   write_pairs(warp, i.d, [=](uint32_t l) { return product(kIsSigned, a[l], b[l]) + pair_of(c, l); });
+}
+
+template <bool kIsSigned> void multiply_add_high(WarpContext& warp, const Instruction& i) {
+  const uint32_t *a = lane_words(warp, i.a), *b = lane_words(warp, i.b), *c = lane_words(warp, i.c);
+  write_lane_words(warp, i.d,
+                   [=](uint32_t l) { return static_cast<uint32_t>((product(kIsSigned, a[l], b[l]) + pair_of(c, l)) >> 32); });
 }
 
 // Adds a product and a pair, and writes 64 bits (imm 64), or the upper half.
@@ -109,19 +115,29 @@ uint64_t shift_operand(const Instruction& i, uint32_t a, uint32_t c) {
   return high ? pair >> 32 : pair & kFullMask;
 }
 
-void load_address(WarpContext& warp, const Instruction& i) {
-  const uint32_t *a = lane_words(warp, i.a), *b = lane_words(warp, i.b), *c = lane_words(warp, i.c);
-  const bool extended = i.variant & kExtended;
+// Adds b to shifted(lane), and writes the carry.
+template <class F> void add_to_shifted(WarpContext& warp, const Instruction& i, F shifted) {
+  const uint32_t* b = lane_words(warp, i.b);
+  const bool extended = i.variant & kExtended, negated = i.vector_registers[kFlags] & kNegateB;
   const uint32_t carry_in = extended ? read_predicate(warp, i.e) : 0;
-  uint32_t carries = 0;
-  alignas(64) uint32_t sums[kWarpSize];
+  alignas(64) uint32_t sums[kWarpSize], carries[kWarpSize];
+  VGPU_INDEPENDENT
   for (uint32_t l = 0; l < kWarpSize; l++) {
-    const uint64_t sum =
-        shift_operand(i, a[l], c[l]) + addend(b[l], i.vector_registers[kFlags] & kNegateB, extended) + (carry_in >> l & 1);
-    sums[l] = static_cast<uint32_t>(sum), carries |= uint32_t(sum >> 32 != 0) << l;
+    const uint64_t sum = shifted(l) + addend(b[l], negated, extended) + (carry_in >> l & 1);
+    sums[l] = static_cast<uint32_t>(sum), carries[l] = static_cast<uint32_t>(sum >> 32);
   }
   write_lane_words(warp, i.d, [&](uint32_t l) { return sums[l]; });
-  write_predicate(warp, i.vector_registers[kFirstWritten], carries);
+  set_predicate(warp, i.vector_registers[kFirstWritten], [&](uint32_t l) { return carries[l] != 0; });
+}
+
+void load_address(WarpContext& warp, const Instruction& i) {
+  const uint32_t *a = lane_words(warp, i.a), *c = lane_words(warp, i.c), distance = i.imm & 31;
+  const bool high = i.imm & kHigh;
+  if (i.imm & kSignOfA || i.vector_registers[kFlags] & kNegateA)
+    return add_to_shifted(warp, i, [=, &i](uint32_t l) { return shift_operand(i, a[l], c[l]); });
+  // The usual cases, which compilers vectorize.
+  if (high) return add_to_shifted(warp, i, [=](uint32_t l) { return (a[l] | uint64_t(c[l]) << 32) << distance >> 32; });
+  add_to_shifted(warp, i, [=](uint32_t l) { return uint64_t(a[l] << distance); });
 }
 void load_address_simple(WarpContext& warp, const Instruction& i) {
   const uint32_t *a = lane_words(warp, i.a), *b = lane_words(warp, i.b), distance = static_cast<uint32_t>(i.imm);
@@ -166,7 +182,7 @@ template <class T> void minimum(WarpContext& warp, const Instruction& i) {
   const uint32_t *a = lane_words(warp, i.a), *b = lane_words(warp, i.b), wants_minimum = read_predicate(warp, i.e);
   write_lane_words(warp, i.d, [=](uint32_t l) {
     const bool less = static_cast<T>(a[l]) < static_cast<T>(b[l]);
-    return less == bool(wants_minimum >> l & 1) ? a[l] : b[l];
+    return blend(less == bool(wants_minimum >> l & 1), a[l], b[l]);
   });
 }
 
@@ -202,6 +218,9 @@ bool is_zero(const Source& source) {
 
 uint8_t mode_of(const Decoded& c) { return static_cast<uint8_t>((c.has("U32") ? 0 : kSigned) | (c.has("X") ? kExtended : 0)); }
 
+// Whether a product and a pair are added with a carry in or out, or the pair is negated.
+bool needs_carry(const Decoded& c) { return c.has("X") || c.c.negated || c.bits(81, 3) != kPT; }
+
 bool writes_carry(const Decoded& c) { return c.bits(81, 3) != kPT || c.bits(84, 3) != kPT; }
 
 }  // namespace
@@ -231,7 +250,7 @@ bool select_multiply_add(FunctionDecoder&, const Decoded& c, Instruction& i) {
 bool select_multiply_add_wide(FunctionDecoder& d, const Decoded& c, Instruction& i) {
   i.variant = mode_of(c), i.vector_registers[kFlags] = sign_flags(c), i.imm = 64;
   i.c = d.read_pair(c.c, WideImmediate::SignExtended);
-  if (c.has("X") || c.c.negated || c.bits(81, 3) != kPT) i.execute = multiply_add_carry;
+  if (needs_carry(c)) i.execute = multiply_add_carry;
   else i.execute = i.variant & kSigned ? multiply_add_wide<true> : multiply_add_wide<false>;
   return true;
 }
@@ -239,7 +258,8 @@ bool select_multiply_add_wide(FunctionDecoder& d, const Decoded& c, Instruction&
 bool select_multiply_add_high(FunctionDecoder& d, const Decoded& c, Instruction& i) {
   i.variant = mode_of(c), i.vector_registers[kFlags] = sign_flags(c), i.imm = 32;
   i.c = d.read_pair(c.c, WideImmediate::SignExtended);
-  i.execute = multiply_add_carry;
+  if (needs_carry(c)) i.execute = multiply_add_carry;
+  else i.execute = i.variant & kSigned ? multiply_add_high<true> : multiply_add_high<false>;
   return true;
 }
 

@@ -7,6 +7,21 @@
 namespace vgpu::sm80 {
 namespace {
 
+// Copy the vectors of kWords words of all lanes, which lie one behind the other in memory.  A local copy shows compilers that
+// memory and registers do not overlap, so that they vectorize.
+template <uint32_t kWords> void copy_to_registers(const uint8_t* source, uint32_t* registers) {
+  alignas(64) uint32_t words[kWarpSize * kWords];
+  std::memcpy(words, source, sizeof words);
+  for (uint32_t k = 0; k < kWords; k++)
+    for (uint32_t l = 0; l < kWarpSize; l++) registers[k * kWarpSize + l] = words[l * kWords + k];
+}
+template <uint32_t kWords> void copy_from_registers(const uint32_t* registers, uint8_t* destination) {
+  alignas(64) uint32_t words[kWarpSize * kWords];
+  for (uint32_t k = 0; k < kWords; k++)
+    for (uint32_t l = 0; l < kWarpSize; l++) words[l * kWords + k] = registers[k * kWarpSize + l];
+  std::memcpy(destination, words, sizeof words);
+}
+
 // Loads vectors of kWords elements of type T.
 template <class T, uint32_t kWords, Space kSpace> void load(WarpContext& warp, const Instruction& i) {
   uint8_t* addresses[kWarpSize];
@@ -18,10 +33,7 @@ template <class T, uint32_t kWords, Space kSpace> void load(WarpContext& warp, c
   alignas(64) uint32_t old_values[kWarpSize * kWords];
   if (is_observed) std::memcpy(old_values, d, sizeof old_values);
   if (sizeof(T) == 4 && is_contiguous(warp.active_mask, addresses, 4 * kWords)) {
-    const uint32_t* source = reinterpret_cast<const uint32_t*>(addresses[0]);
-    VGPU_INDEPENDENT
-    for (uint32_t l = 0; l < kWarpSize; l++)
-      for (uint32_t k = 0; k < kWords; k++) d[k * kWarpSize + l] = source[l * kWords + k];
+    copy_to_registers<kWords>(addresses[0], d);
   } else {
     for_each_lane(warp.active_mask, [=, &addresses](uint32_t l) {
       for (uint32_t k = 0; k < kWords; k++) {
@@ -46,10 +58,7 @@ template <class T, uint32_t kWords, Space kSpace> void store(WarpContext& warp, 
   }
   const uint32_t* registers = lane_words(warp, i.c);
   if (sizeof(T) == 4 && is_contiguous(warp.active_mask, addresses, 4 * kWords)) {
-    uint32_t* destination = reinterpret_cast<uint32_t*>(addresses[0]);
-    VGPU_INDEPENDENT
-    for (uint32_t l = 0; l < kWarpSize; l++)
-      for (uint32_t k = 0; k < kWords; k++) destination[l * kWords + k] = registers[k * kWarpSize + l];
+    copy_from_registers<kWords>(registers, addresses[0]);
     return;
   }
   for_each_lane(warp.active_mask, [=, &addresses](uint32_t l) {

@@ -12,7 +12,7 @@ void move(WarpContext& warp, const Instruction& i) {
 
 void sel(WarpContext& warp, const Instruction& i) {
   const uint32_t *a = lane_words(warp, i.a), *b = lane_words(warp, i.b), condition = read_predicate(warp, i.e);
-  write_lane_words(warp, i.d, [=](uint32_t l) { return condition >> l & 1 ? a[l] : b[l]; });
+  write_lane_words(warp, i.d, [=](uint32_t l) { return blend(condition >> l & 1, a[l], b[l]); });
 }
 
 enum class Permutation : uint8_t { Index, Forward4, Backward4, Replicate8, EdgeLeft, EdgeRight, Replicate16 };

@@ -43,8 +43,17 @@ inline void check_convergence(const WarpContext& warp, const Instruction& i) {
     notify_schedule_source(warp, i, ScheduleSource::ActiveLanes);
 }
 
-// Writes pairs of registers.  All lanes are computed before any is written, since operands may overlap with the result.
+// Writes pairs of registers.  Operands may overlap with the result: f(lane) reads them before that lane's result is written.
 template <class F> inline void write_pairs(WarpContext& warp, uint32_t offset, F f) {
+  if (warp.active_mask == kFullMask) {
+    uint32_t *lows = lane_words(warp, offset), *highs = lane_words(warp, offset + kWarpRegisterBytes);
+    VGPU_INDEPENDENT
+    for (uint32_t l = 0; l < kWarpSize; l++) {
+      const uint64_t value = f(l);
+      lows[l] = static_cast<uint32_t>(value), highs[l] = static_cast<uint32_t>(value >> 32);
+    }
+    return;
+  }
   alignas(64) uint32_t low[kWarpSize], high[kWarpSize];
   VGPU_INDEPENDENT
   for (uint32_t l = 0; l < kWarpSize; l++) {

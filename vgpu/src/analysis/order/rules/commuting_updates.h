@@ -15,10 +15,10 @@ inline bool is_float_sum(const UpdateFamily& family) {
   return family.operation == AtomicOperation::Add && real && !family.offset;
 }
 
-inline bool joins_commuting_updates(const Phase& phase, const LaneAccess& access) {
-  if (access.kind != PhaseKind::CommutingUpdates || !(access.family == phase.family)) return false;
+inline bool joins_commuting_updates(const Updates& updates, const LaneAccess& access) {
+  if (access.kind != PhaseKind::CommutingUpdates || !(access.family == updates.family)) return false;
   // Besides float sums, only inc and dec have an operand here, which is their bound; of all others it is 0.
-  return is_float_sum(access.family) || access.operand == phase.operand;
+  return is_float_sum(access.family) || access.operand == updates.operand;
 }
 
 }  // namespace vgpu
