@@ -2,6 +2,7 @@
 #include "asynchronous_copy.h"
 
 #include <cstring>
+#include <utility>
 
 #include "instruction_set.h"
 
@@ -12,7 +13,10 @@ namespace {
 void prepare_access(WarpContext& warp, const Instruction& i, AccessKind kind, uint32_t bytes,
                     uint8_t* const addresses[kWarpSize]) {
   if (warp.deferred) warp.deferred->settle_at(warp, addresses, bytes);
-  if (warp.observer) notify_access(warp, i, {kind, kWeak, OrderSensitivity::Nothing, bytes, addresses, nullptr, 0});
+  if (!warp.observer) return;
+  MemoryAccess access = {kind, kWeak, OrderSensitivity::Nothing, bytes, addresses, nullptr, 0};
+  access.contiguous = is_contiguous(warp.active_mask, addresses, bytes);
+  notify_access(warp, i, std::move(access));
 }
 
 // Reads `bytes` at source + offset for some lanes, into values + offset.

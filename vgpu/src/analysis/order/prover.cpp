@@ -436,11 +436,8 @@ void OrderProver::access_word(const ShadowLocation& location, uint32_t offset, u
 bool OrderProver::access_lines(const WarpContext& warp, BlockClock& block, const Instruction& i, const MemoryAccess& t,
                                Accessor& now, LaneAccess& access) {
   const bool may_be_unspecified = t.kind == AccessKind::Write && !block.unspecified[warp.warp].empty();
-  if (may_be_unspecified || t.count != kWarpSize || t.kind == AccessKind::Atomic ||
-      (t.bytes != 4 && t.bytes != 8 && t.bytes != 16))
-    return false;
+  if (may_be_unspecified || !t.contiguous || (t.bytes != 4 && t.bytes != 8 && t.bytes != 16)) return false;
   uint8_t* const first_address = t.addresses[0];
-  if (!is_contiguous(kFullMask, t.addresses, t.bytes)) return false;
   const uint64_t begin = is_shared(warp, first_address) ? static_cast<uint64_t>(first_address - warp.shared)
                                                         : reinterpret_cast<uint64_t>(first_address);
   if (begin % kLineBytes) return false;

@@ -1,6 +1,7 @@
 // Loads and stores.
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "address.h"
 #include "core/instruction_set.h"
@@ -12,7 +13,8 @@ namespace {
 
 // Performs late atomics (whose lanes have continued before them) at these addresses, and notifies the observer.
 template <AccessSpace kSpace, class W> void prepare_access(WarpContext& warp, const Instruction& i, AccessKind kind,
-                                                           uint32_t bytes, uint8_t* const addresses[kWarpSize]) {
+                                                           uint32_t bytes, uint8_t* const addresses[kWarpSize],
+                                                           bool contiguous) {
   constexpr bool kIsVisible = kSpace == AccessSpace::Generic || kSpace == AccessSpace::Shared;
   if (kIsVisible && warp.deferred) warp.deferred->settle_at(warp, addresses, bytes);
   if constexpr (kIsVisible || kSpace == AccessSpace::Local) {
@@ -20,7 +22,9 @@ template <AccessSpace kSpace, class W> void prepare_access(WarpContext& warp, co
     RegisterValues values = {{}, i.count, sizeof(W)};
     for (uint32_t k = 0; k < i.count; k++) values.parts[k] = lane_values<uint8_t>(warp, i.vector_registers[k]);
     if (!kIsVisible) return notify_local_access(warp, i, kind, bytes, addresses, values);
-    notify_access(warp, i, {kind, i.variant, OrderSensitivity::Nothing, bytes, addresses, nullptr, 0, values});
+    MemoryAccess access = {kind, i.variant, OrderSensitivity::Nothing, bytes, addresses, nullptr, 0, values};
+    access.contiguous = contiguous;
+    notify_access(warp, i, std::move(access));
   }
 }
 
@@ -28,9 +32,9 @@ template <AccessSpace kSpace, class W> void prepare_access(WarpContext& warp, co
 template <class T, class W, AccessSpace kSpace> void load(WarpContext& warp, const Instruction& i) {
   uint8_t* addresses[kWarpSize];
   if (!resolve_addresses(warp, i, kSpace, sizeof(T) * i.count, addresses)) return;
-  prepare_access<kSpace, W>(warp, i, AccessKind::Read, sizeof(T) * i.count, addresses);
-  const bool is_contiguous_row =
-      sizeof(T) == sizeof(W) && i.count == 1 && is_contiguous(warp.active_mask, addresses, sizeof(T));
+  const bool contiguous = is_contiguous(warp.active_mask, addresses, sizeof(T) * i.count);
+  prepare_access<kSpace, W>(warp, i, AccessKind::Read, sizeof(T) * i.count, addresses, contiguous);
+  const bool is_contiguous_row = contiguous && sizeof(T) == sizeof(W) && i.count == 1;
   for (uint32_t k = 0; k < i.count; k++) {
     W* d = lane_values<W>(warp, i.vector_registers[k]);
     W old_values[kWarpSize];
@@ -49,10 +53,10 @@ template <class T, class W, AccessSpace kSpace> void load(WarpContext& warp, con
 template <class T, class W, AccessSpace kSpace> void store(WarpContext& warp, const Instruction& i) {
   uint8_t* addresses[kWarpSize];
   if (!resolve_addresses(warp, i, kSpace, sizeof(T) * i.count, addresses, true)) return;
-  prepare_access<kSpace, W>(warp, i, AccessKind::Write, sizeof(T) * i.count, addresses);
+  const bool contiguous = is_contiguous(warp.active_mask, addresses, sizeof(T) * i.count);
+  prepare_access<kSpace, W>(warp, i, AccessKind::Write, sizeof(T) * i.count, addresses, contiguous);
   if (kSpace == AccessSpace::Generic || kSpace == AccessSpace::Shared) ++*warp.visible_writes;
-  const bool is_contiguous_row =
-      sizeof(T) == sizeof(W) && i.count == 1 && is_contiguous(warp.active_mask, addresses, sizeof(T));
+  const bool is_contiguous_row = contiguous && sizeof(T) == sizeof(W) && i.count == 1;
   for (uint32_t k = 0; k < i.count; k++) {
     const W* a = lane_values<W>(warp, i.vector_registers[k]);
     if (is_contiguous_row) std::memcpy(addresses[0], a, kWarpSize * sizeof(T));

@@ -1,6 +1,7 @@
 // Loads, stores and reductions of surface objects, which access bytes of an array independent of its format (.b).
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "core/instruction_set.h"
 #include "families.h"
@@ -55,8 +56,10 @@ void notify(WarpContext& warp, const Instruction& i, AccessKind kind, uint32_t b
   if (!warp.observer || !inside) return;
   const uint32_t active = warp.active_mask;
   warp.active_mask = inside;
-  notify_access(warp, i,
-                {kind, kind == AccessKind::Atomic ? kStrong : kWeak, OrderSensitivity::Nothing, bytes, addresses, nullptr, 0});
+  MemoryAccess access = {
+      kind, kind == AccessKind::Atomic ? kStrong : kWeak, OrderSensitivity::Nothing, bytes, addresses, nullptr, 0};
+  access.contiguous = is_contiguous(inside, addresses, bytes);
+  notify_access(warp, i, std::move(access));
   warp.active_mask = active;
 }
 

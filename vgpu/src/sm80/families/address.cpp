@@ -1,6 +1,8 @@
 // Computes the host addresses of memory instructions from registers, and from the windows of shared and local memory.
 #include "address.h"
 
+#include <utility>
+
 #include "sm80/launch_bank.h"
 
 namespace vgpu::sm80 {
@@ -83,9 +85,12 @@ uint8_t order_of(const Decoded& c) {
 
 // First performs late atomics at these addresses: deferred ones, whose lanes have continued.
 void prepare_access(WarpContext& warp, const Instruction& i, AccessKind kind, uint32_t bytes,
-                    uint8_t* const addresses[kWarpSize], RegisterValues values) {
+                    uint8_t* const addresses[kWarpSize], bool contiguous, RegisterValues values) {
   if (warp.deferred) warp.deferred->settle_at(warp, addresses, bytes);
-  if (warp.observer) notify_access(warp, i, {kind, i.variant, OrderSensitivity::Nothing, bytes, addresses, nullptr, 0, values});
+  if (!warp.observer) return;
+  MemoryAccess access = {kind, i.variant, OrderSensitivity::Nothing, bytes, addresses, nullptr, 0, values};
+  access.contiguous = contiguous;
+  notify_access(warp, i, std::move(access));
 }
 
 }  // namespace vgpu::sm80

@@ -23,8 +23,8 @@ void select_address(FunctionDecoder& d, const Decoded& c, Instruction& i);
 uint8_t order_of(const Decoded& c);
 
 // Prepares an access: performs late atomics (deferred ones, whose lanes have continued) at its addresses, and notifies the
-// observer, which is an analysis.
+// observer, which is an analysis.  contiguous: is_contiguous() of the addresses.
 void prepare_access(WarpContext& warp, const Instruction& i, AccessKind kind, uint32_t bytes, uint8_t* const at[kWarpSize],
-                    RegisterValues values = {});
+                    bool contiguous, RegisterValues values = {});
 
 }  // namespace vgpu::sm80

@@ -43,7 +43,7 @@ template <bool kTransposed> void load_matrix(WarpContext& warp, const Instructio
   uint8_t* addresses[kWarpSize];
   warp.active_mask = addressed;
   const bool is_ok = find_addresses(warp, i, Space::Shared, 16, addresses);
-  if (is_ok) prepare_access(warp, i, AccessKind::Read, 16, addresses);
+  if (is_ok) prepare_access(warp, i, AccessKind::Read, 16, addresses, is_contiguous(warp.active_mask, addresses, 16));
   warp.active_mask = kFullMask;
   if (!is_ok) return;
   uint32_t* d = lane_words(warp, i.d);

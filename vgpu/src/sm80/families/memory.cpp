@@ -26,13 +26,14 @@ template <uint32_t kWords> void copy_from_registers(const uint32_t* registers, u
 template <class T, uint32_t kWords, Space kSpace> void load(WarpContext& warp, const Instruction& i) {
   uint8_t* addresses[kWarpSize];
   if (!find_addresses(warp, i, kSpace, sizeof(T) * kWords, addresses)) return;
+  const bool contiguous = sizeof(T) == 4 && is_contiguous(warp.active_mask, addresses, sizeof(T) * kWords);
   if (kSpace == Space::Local) notify_local_access(warp, i, AccessKind::Read, sizeof(T) * kWords, addresses, {});
-  else prepare_access(warp, i, AccessKind::Read, sizeof(T) * kWords, addresses);
+  else prepare_access(warp, i, AccessKind::Read, sizeof(T) * kWords, addresses, contiguous);
   uint32_t* d = lane_words(warp, i.d);
   const bool is_observed = i.kind != InstructionKind::Plain;  // such loads let the interpreter recognize loops that wait
   alignas(64) uint32_t old_values[kWarpSize * kWords];
   if (is_observed) std::memcpy(old_values, d, sizeof old_values);
-  if (sizeof(T) == 4 && is_contiguous(warp.active_mask, addresses, 4 * kWords)) {
+  if (contiguous) {
     copy_to_registers<kWords>(addresses[0], d);
   } else {
     for_each_lane(warp.active_mask, [=, &addresses](uint32_t l) {
@@ -50,14 +51,15 @@ template <class T, uint32_t kWords, Space kSpace> void store(WarpContext& warp, 
   uint8_t* addresses[kWarpSize];
   if (!find_addresses(warp, i, kSpace, sizeof(T) * kWords, addresses, true)) return;
   const RegisterValues values = register_values(warp, i.c, kWords);
+  const bool contiguous = sizeof(T) == 4 && is_contiguous(warp.active_mask, addresses, sizeof(T) * kWords);
   if (kSpace == Space::Local) {
     notify_local_access(warp, i, AccessKind::Write, sizeof(T) * kWords, addresses, values);
   } else {
-    prepare_access(warp, i, AccessKind::Write, sizeof(T) * kWords, addresses, values);
+    prepare_access(warp, i, AccessKind::Write, sizeof(T) * kWords, addresses, contiguous, values);
     ++*warp.visible_writes;
   }
   const uint32_t* registers = lane_words(warp, i.c);
-  if (sizeof(T) == 4 && is_contiguous(warp.active_mask, addresses, 4 * kWords)) {
+  if (contiguous) {
     copy_from_registers<kWords>(registers, addresses[0]);
     return;
   }
