@@ -490,6 +490,7 @@ def test_a_ledger_names_the_users_line(runner: Any, tmp_path: Path) -> None:
         "for one in nodes:\n    print(one.number)",
         "print(id(nodes))",
         "print([one.number for one in weakref.WeakSet(nodes)])",
+        "print([hash((Node(number), 1)) for number in range(9)])",
     ],
 )
 def test_addresses_are_pinned_at_a_line(text: str, runner: Any) -> None:

@@ -24,7 +24,7 @@ _WORDS = {
     "random": "draw from a generator that has a seed, or use a number or a name that you choose",
     "completion": "take results in the order of submission, or put each where it belongs by its index",
     "memory": "write memory before it is read",
-    "addresses": "order by a value of the objects (a name, an index), not by id() or as a set gives them",
+    "addresses": "use a value of the objects (a name, an index), not id(), a text with an address or a set's order",
     "tensor-fusion": "switch tensor fusion off before hvd.init(), or sum the tensors as a group (grouped_allreduce)",
     "switches": "switch to deterministic ops",
     "one-thread": "use one thread, or the op's deterministic form",
@@ -75,8 +75,10 @@ _SEED_LINES = {
 
 def advice(kind, new_lines=()):
     """Return the advice for a kind of nondeterminism, in one line. new_lines: the lines that the edit writes."""
+    if kind in ("hash-seed", "addresses") and any(_DIGEST.partition("{}")[0] in line for line in new_lines):
+        return _DIGEST_WORDS
     if kind == "hash-seed" and new_lines:
-        return _DIGEST_WORDS if any(_DIGEST.partition("{}")[0] in line for line in new_lines) else _SORT_WORDS
+        return _SORT_WORDS
     if kind == "completion" and any(map(_IN_TURN.search, new_lines)):
         return _TASK_WORDS
     if kind == "random" and any(map(_SQL_ROW_ORDER.search, new_lines)):
@@ -355,9 +357,13 @@ def _sort_sets(code):
     edits = []
     for node in iterables:
         edits += [code.replace(node, text.format(code.text(node))) for text in ("sorted({})", "sorted({}, key=repr)")]
-    edits += _take_the_least(code)
+    return edits + _take_the_least(code) + _digests(code)
+
+
+def _digests(code):
+    """Return edits that digest the text of what hash() is called with."""
     hashes = [call for call in code.calls(("hash",)) if call.args]
-    return edits + [code.replace(call, _DIGEST.format(code.text(call.args[0]))) for call in hashes]
+    return [code.replace(call, _DIGEST.format(code.text(call.args[0]))) for call in hashes]
 
 
 def _take_the_least(code):
@@ -435,15 +441,31 @@ def _use_constant_id(code):
 def _use_constant_time(code):
     """Return edits of times that seed or index something. Other times stay: a loop until a constant would never end."""
     times = code.calls(_TIMES)
-    operands = [argument for call in code.calls(_SEEDED_BY) for argument in call.args]
+    seeds = [argument for call in code.calls(_SEEDED_BY) for argument in call.args]
     indices = [node.slice for node in code.nodes if isinstance(node, ast.Subscript)]
-    operands += [index for index in indices if isinstance(index, (ast.BinOp, ast.Call))]  # not a slice; Python 3.9
-    edits = [code.replace(operand, SEED) for operand in operands if any(call in ast.walk(operand) for call in times)]
+    indices = [index for index in indices if isinstance(index, (ast.BinOp, ast.Call))]  # not a slice; Python 3.9
+    seeds, indices = ([node for node in nodes if any(call in ast.walk(node) for call in times)]
+                      for nodes in (seeds, indices))
+    parts = [_part_with_time(seed, times) for seed in seeds]
+    edits = [code.replace(node, SEED) for node in dict.fromkeys(parts + seeds + indices)]
     if times and isinstance(code.statement, ast.Assign) and _is_seed(code, code.text(code.statement.targets[0])):
         value = code.statement.value
         is_text = any(_name(node) in _TEXTS for node in ast.walk(value) if isinstance(node, ast.Call))
         edits.append(code.replace(value, repr(SEED) if is_text else SEED))
     return edits
+
+
+def _part_with_time(expression, times):
+    """Return the largest part of an expression that has a time and no variable, such as a worker's number."""
+    functions = {id(node.func) for node in ast.walk(expression) if isinstance(node, ast.Call)}
+    nodes = [expression]  # without the names of functions and of their modules
+    for node in nodes:
+        nodes += [child for child in ast.iter_child_nodes(node) if id(child) not in functions]
+    if any(isinstance(node, ast.Name) for node in nodes):
+        for child in ast.iter_child_nodes(expression):
+            if any(call in ast.walk(child) for call in times):
+                return _part_with_time(child, times)
+    return expression
 
 
 def _count_ticks(code):
@@ -640,6 +662,7 @@ def _keep_insertion_order(code):
             edits.append(code.replace(code.statement, "pass  # in the order in which they were added"))
     seeds = [argument for call in code.calls(_SEEDED_BY) for argument in call.args]
     edits += [code.replace(seed, SEED) for seed in seeds if any(call in ast.walk(seed) for call in code.calls(("id",)))]
+    edits += _digests(code)
     literals = [node for node in code.nodes if not isinstance(node, ast.Call)]
     return edits + [code.replace(node, text) for node in literals for text in _as_dict(code, node)]
 

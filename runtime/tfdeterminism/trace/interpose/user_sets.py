@@ -110,9 +110,11 @@ class UserSets(object):
 
     def _hash(self, value):
         place = self._interposer.place()
-        is_held = self._interposer.is_pinned(HashSeed.name, place)
-        number = zlib.crc32(repr(value).encode("utf-8", "surrogateescape")) if is_held else hash(value)
-        self._interposer.note(HashSeed.name, place, "hash()", number, is_held)
+        kind = Addresses.name if _has_address(value) else HashSeed.name
+        is_held = self._interposer.is_pinned(kind, place)
+        text = repr(_sort_key(value) if kind == Addresses.name else value)
+        number = zlib.crc32(text.encode("utf-8", "surrogateescape")) if is_held else hash(value)
+        self._interposer.note(kind, place, "hash()", number, is_held)
         return number
 
     def _pop(self, value):
@@ -121,6 +123,13 @@ class UserSets(object):
         element = next(iter(self._order(value)))
         value.remove(element)
         return element
+
+
+def _has_address(value):
+    """Return whether the hash of a value, or of an element of a tuple, comes from an address."""
+    if type(value) in (tuple, frozenset):
+        return any(map(_has_address, value))
+    return _is_hashed_by_address(value)
 
 
 def _is_hashed_by_address(value):

@@ -12,7 +12,8 @@ NO_RANDOMIZATION = 0x0040000  # ADDR_NO_RANDOMIZE of personality(2)
 
 
 class Addresses(Kind):
-    name, label, coarseness = "addresses", "the addresses of objects (id(), a set of objects)", 2
+    name, coarseness = "addresses", 2
+    label = "the addresses of objects (id(), a text or a hash() that has one, a set of objects)"
     required_pins = ("hash-seed", "listing", "mtime", "pid", "clock", "random", "memory")
 
     def open(self):
