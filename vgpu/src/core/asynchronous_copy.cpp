@@ -2,7 +2,6 @@
 #include "asynchronous_copy.h"
 
 #include <cstring>
-#include <utility>
 
 #include "instruction_set.h"
 
@@ -16,7 +15,7 @@ void prepare_access(WarpContext& warp, const Instruction& i, AccessKind kind, ui
   if (!warp.observer) return;
   MemoryAccess access = {kind, kWeak, OrderSensitivity::Nothing, bytes, addresses, nullptr, 0};
   access.contiguous = is_contiguous(warp.active_mask, addresses, bytes);
-  notify_access(warp, i, std::move(access));
+  notify_access(warp, i, access);
 }
 
 // Reads `bytes` at source + offset for some lanes, into values + offset.

@@ -31,7 +31,7 @@ void order_by_number(uint32_t active_mask, uint8_t lanes[kWarpSize], MemoryAcces
 
 }  // namespace
 
-void notify_access(WarpContext& warp, const Instruction& i, MemoryAccess&& access) {
+void notify_access(WarpContext& warp, const Instruction& i, MemoryAccess access) {
   uint8_t lanes[kWarpSize];
   if (!access.lane_order) order_by_number(warp.active_mask, lanes, access);
   warp.observer->on_access(warp, i, access);  // which may change whether it wants on_instruction() for this warp

@@ -113,7 +113,7 @@ struct Location {
 Location location_of(const WarpContext& warp, const uint8_t* pointer);
 
 // Passes an access to the observer; without an access.lane_order, the active lanes are in ascending order.
-void notify_access(WarpContext& warp, const Instruction& i, MemoryAccess&& access);
+void notify_access(WarpContext& warp, const Instruction& i, MemoryAccess access);
 void notify_local_access(WarpContext& warp, const Instruction& i, AccessKind kind, uint32_t bytes,
                          uint8_t* const addresses[kWarpSize], RegisterValues values);
 

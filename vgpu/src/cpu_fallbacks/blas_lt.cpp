@@ -90,7 +90,7 @@ struct Product {
   // Throws FallbackUnsupported or InvalidValue if the fallback cannot compute this product.
   Gemm gemm(const void* alpha, const void* beta) const {
     if (descriptor.pointer_mode > 1 || descriptor.has_unsupported_attributes ||
-        descriptor.epilogue & ~unsigned{kDefault | kRelu | kBias | kGelu})
+        descriptor.epilogue & ~(kDefault | kRelu | kBias | kGelu))
       throw FallbackUnsupported();
     for (const MatrixLayout* layout : {&a, &b, &c, &d}) {
       if (layout->order || layout->plane_offset) throw FallbackUnsupported();

@@ -140,11 +140,11 @@ void store_tensor(const Tensor& tensor, const std::vector<T>& results, const Sca
 }
 
 // The operation that calls f(Tag<T>()), where T is the type in which calls on this type compute.
-template <class F> Operation operation_in_compute_type(DataType type, F f) {
+template <class F> Operation operation_in_compute_type(DataType type, const F& f) {
   if (type == DataType::Double) return [=] { f(Tag<double>()); };
   return [=] { f(Tag<float>()); };
 }
-template <class F> Operation operation_in_compute_type(const TensorDescriptor& tensor, F f) {
+template <class F> Operation operation_in_compute_type(const TensorDescriptor& tensor, const F& f) {
   return operation_in_compute_type(tensor.type(), f);
 }
 

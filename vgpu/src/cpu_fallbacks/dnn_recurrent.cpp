@@ -173,6 +173,30 @@ void step_backward(const Recurrent& network, const ReserveLayout& layout, const 
 
 template <class T> T* reserve_of(const Call& call) { return static_cast<T*>(call.reserve); }
 
+// The state before a step: what the step before has kept at `offset`, or the initial state if there is none (`before` < 0).
+template <class T>
+const T* previous_state(const Pass<T>& pass, const Call& call, int64_t p, int64_t sample, int64_t before, int64_t offset,
+                        const std::vector<T>& initial_state) {
+  if (before < 0) return &initial_state[size_t(pass.state_index(p, sample))];
+  return reserve_of<T>(call) + pass.reserve.at(p, before, sample) + offset;
+}
+
+template <class T>
+void load_biases(const Recurrent& network, const std::vector<T>& weights, int64_t input_bias, int64_t recurrent_bias,
+                 std::vector<T>& input, std::vector<T>& recurrent) {
+  if (network.has_input_bias()) std::copy_n(&weights[size_t(input_bias)], input.size(), input.data());
+  if (network.has_recurrent_bias()) std::copy_n(&weights[size_t(recurrent_bias)], recurrent.size(), recurrent.data());
+}
+template <class T>
+void add_bias_gradients(const Recurrent& network, const T* of_input, const T* of_recurrent, int64_t input_bias,
+                        int64_t recurrent_bias, std::vector<T>& sums) {
+  const int64_t gate_rows = network.gates() * network.hidden_size;
+  for (int64_t k = 0; k < gate_rows; k++) {
+    if (network.has_input_bias()) sums[size_t(input_bias + k)] += of_input[k];
+    if (network.has_recurrent_bias()) sums[size_t(recurrent_bias + k)] += of_recurrent[k];
+  }
+}
+
 template <class T> void forward(const Call& call, void* y, void* hy, void* cy) {
   const Pass<T> pass(call);
   const Recurrent& network = pass.network;
@@ -192,10 +216,7 @@ template <class T> void forward(const Call& call, void* y, void* hy, void* cy) {
         pass.for_each_step(direction, sample, [&](int64_t time, int64_t) {
           const int64_t vector = time * pass.x.batch_size + sample;
           std::vector<T> in(static_cast<size_t>(gate_rows)), recurrent(static_cast<size_t>(gate_rows));
-          for (int64_t k = 0; k < gate_rows; k++) {
-            if (network.has_input_bias()) in[size_t(k)] = weights[size_t(input_bias + k)];
-            if (network.has_recurrent_bias()) recurrent[size_t(k)] = weights[size_t(recurrent_bias + k)];
-          }
+          load_biases(network, weights, input_bias, recurrent_bias, in, recurrent);
           T* state = &h[size_t(pass.state_index(p, sample))];
           multiply_add(&weights[size_t(input_matrix)], gate_rows, size, &input[size_t(vector * size)], in.data());
           multiply_add(&weights[size_t(recurrent_matrix)], gate_rows, hidden, state, recurrent.data());
@@ -232,11 +253,10 @@ void backward_data(const Call& call, const void* dy, const void* dhy, const void
         pass.for_each_step_backward(direction, sample, [&](int64_t time, int64_t before) {
           const int64_t vector = time * pass.x.batch_size + sample, state = pass.state_index(p, sample);
           T *kept = reserve_of<T>(call) + layout.at(p, time, sample), *step_dh = &dh[size_t(state)];
-          const T* kept_before = before < 0 ? nullptr : reserve_of<T>(call) + layout.at(p, before, sample);
+          const T* h_before = previous_state(pass, call, p, sample, before, layout.output(), hx);
+          const T* c_before = previous_state(pass, call, p, sample, before, layout.cell_state(), cx);
           for (int64_t k = 0; k < hidden; k++) step_dh[k] += gradients[size_t((vector * directions + direction) * hidden + k)];
-          step_backward(network, layout, kept_before ? kept_before + layout.output() : &hx[size_t(state)],
-                        kept_before ? kept_before + layout.cell_state() : &cx[size_t(state)], step_dh, &dc[size_t(state)],
-                        kept);
+          step_backward(network, layout, h_before, c_before, step_dh, &dc[size_t(state)], kept);
           multiply_add_transposed(&weights[size_t(recurrent_matrix)], gate_rows, hidden, kept + layout.recurrent_gradients(),
                                   step_dh);
           multiply_add_transposed(&weights[size_t(input_matrix)], gate_rows, size, kept + layout.input_gradients(),
@@ -283,15 +303,11 @@ template <class T> void backward_weights(const Call& call, void* dweights, bool 
         pass.for_each_step(direction, sample, [&](int64_t time, int64_t before) {
           const T* kept = reserve_of<T>(call) + layout.at(p, time, sample);
           const T *of_input = kept + layout.input_gradients(), *of_recurrent = kept + layout.recurrent_gradients();
-          const T* h_before = before < 0 ? &hx[size_t(pass.state_index(p, sample))]
-                                         : reserve_of<T>(call) + layout.at(p, before, sample) + layout.output();
+          const T* h_before = previous_state(pass, call, p, sample, before, layout.output(), hx);
           add_outer_product(of_input, gate_rows, &input[size_t((time * pass.x.batch_size + sample) * size)], size,
                             &sums[size_t(input_matrix)]);
           add_outer_product(of_recurrent, gate_rows, h_before, hidden, &sums[size_t(recurrent_matrix)]);
-          for (int64_t k = 0; k < gate_rows; k++) {
-            if (network.has_input_bias()) sums[size_t(input_bias + k)] += of_input[k];
-            if (network.has_recurrent_bias()) sums[size_t(recurrent_bias + k)] += of_recurrent[k];
-          }
+          add_bias_gradients(network, of_input, of_recurrent, input_bias, recurrent_bias, sums);
         });
     }
   }
@@ -324,7 +340,7 @@ API int cudnnRNNForward(void* handle, const Recurrent* network, int training, co
   return run_fallback_on_stream("cudnnRNNForward", stream_of_handle(handle), [&] {
     const Call call =
         make_call(network, x_desc, x, hx, cx, weight_bytes, weights, reserve_bytes, training ? reserve : nullptr, training);
-    return operation_in_compute_type(data_type_of(network->kind),
+    return operation_in_compute_type(data_type_of(call.network.kind),
                                      [=](auto tag) { forward<typename decltype(tag)::type>(call, y, hy, cy); });
   });
 }
@@ -334,7 +350,7 @@ API int cudnnRNNBackwardData_v8(void* handle, const Recurrent* network, const in
                                 size_t weight_bytes, const void* weights, size_t, void*, size_t reserve_bytes, void* reserve) {
   return run_fallback_on_stream("cudnnRNNBackwardData_v8", stream_of_handle(handle), [&] {
     const Call call = make_call(network, x_desc, nullptr, hx, cx, weight_bytes, weights, reserve_bytes, reserve, true);
-    return operation_in_compute_type(data_type_of(network->kind), [=](auto tag) {
+    return operation_in_compute_type(data_type_of(call.network.kind), [=](auto tag) {
       backward_data<typename decltype(tag)::type>(call, dy, dhy, dcy, dx, dhx, dcx);
     });
   });
@@ -344,7 +360,7 @@ API int cudnnRNNBackwardWeights_v8(void* handle, const Recurrent* network, int m
                                    size_t weight_bytes, void* dweights, size_t, void*, size_t reserve_bytes, void* reserve) {
   return run_fallback_on_stream("cudnnRNNBackwardWeights_v8", stream_of_handle(handle), [&] {
     const Call call = make_call(network, x_desc, x, hx, nullptr, weight_bytes, nullptr, reserve_bytes, reserve, true);
-    return operation_in_compute_type(data_type_of(network->kind), [=](auto tag) {
+    return operation_in_compute_type(data_type_of(call.network.kind), [=](auto tag) {
       backward_weights<typename decltype(tag)::type>(call, dweights, mode == 0);  // cudnn_adv.h: CUDNN_WGRAD_MODE_ADD
     });
   });

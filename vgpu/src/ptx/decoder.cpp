@@ -254,20 +254,18 @@ void Decoder::declare_variable(const ptx::Declaration& declaration) {
   *bytes += declaration.size;
 }
 
-void Decoder::parse_statement(size_t begin, size_t end) {
-  size_t at = begin;
-  Statement s;
-  s.line = tokens_[at].line;
-  pending_ = Instruction();
-  pending_.line = s.line;
-  if (tokens_[at].text == "@") {
-    if (++at < end && tokens_[at].text == "!") pending_.negated = true, at++;
-    if (at >= end) reject(s, "a guard alone");
-    const RegisterSlot* guard = find_register(tokens_[at++].text);
-    if (!guard || guard->width) reject(s, "a guard that is no predicate");
-    pending_.guard = static_cast<int32_t>(guard->offset);
-  }
-  if (at >= end) reject(s, "nothing to do");
+// Reads a guard, such as @!p, if there is one.
+void Decoder::parse_guard(const Statement& s, size_t& at, size_t end) {
+  if (tokens_[at].text != "@") return;
+  if (++at < end && tokens_[at].text == "!") pending_.negated = true, at++;
+  if (at >= end) reject(s, "a guard alone");
+  const RegisterSlot* guard = find_register(tokens_[at++].text);
+  if (!guard || guard->width) reject(s, "a guard that is no predicate");
+  pending_.guard = static_cast<int32_t>(guard->offset);
+}
+
+// Reads the name of the operation, and its qualifiers behind dots.
+void Decoder::parse_name(Statement& s, size_t& at, size_t end) {
   const char* op_begin = tokens_[at].text.data();
   const char* op_end = op_begin + tokens_[at].text.size();
   while (++at + 2 < end && tokens_[at].text == ":" && tokens_[at + 1].text == ":" && tokens_[at].text.data() == op_end) {
@@ -282,6 +280,17 @@ void Decoder::parse_statement(size_t begin, size_t end) {
                     : (s.qualifiers.push_back(full_name.substr(part_begin, dot - part_begin)), std::string_view());
     part_begin = dot + 1;
   }
+}
+
+void Decoder::parse_statement(size_t begin, size_t end) {
+  size_t at = begin;
+  Statement s;
+  s.line = tokens_[at].line;
+  pending_ = Instruction();
+  pending_.line = s.line;
+  parse_guard(s, at, end);
+  if (at >= end) reject(s, "nothing to do");
+  parse_name(s, at, end);
   while (at < end) {
     s.operands.push_back(s.op == "call" && text(at, end) == "(" ? parse_list(at, end) : parse_operand(at, end));
     if (at < end && tokens_[at].text != ",") reject(s, "operands that are not separated");

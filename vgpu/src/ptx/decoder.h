@@ -141,6 +141,8 @@ class Decoder {
   void declare_variable(const ptx::Declaration& declaration);
   void parse_pragma(size_t begin, size_t end) const;
   bool parse_label(size_t& at);
+  void parse_guard(const Statement& s, size_t& at, size_t end);
+  void parse_name(Statement& s, size_t& at, size_t end);
   void parse_statement(size_t begin, size_t end);
   Operand parse_operand(size_t& at, size_t end) const;
   Operand parse_single(size_t& at, size_t end) const;

@@ -23,29 +23,39 @@ struct Update {
   ValueType type = ValueType::Unsigned;
 };
 
+AtomicOperation arithmetic_operation(std::string_view op) {
+  if (op == "add") return AtomicOperation::Add;
+  if (op == "min") return AtomicOperation::Min;
+  return op == "max" ? AtomicOperation::Max : AtomicOperation::None;
+}
+AtomicOperation bitwise_operation(std::string_view op) {
+  if (op == "and") return AtomicOperation::And;
+  if (op == "or") return AtomicOperation::Or;
+  return op == "xor" ? AtomicOperation::Xor : AtomicOperation::None;
+}
+
+// Whether an atomic computes what an arithmetic instruction with these qualifiers does.
+bool is_atomic_arithmetic(std::string_view op, bool is_real, std::string_view qualifiers) {
+  if (qualifiers.empty()) return true;
+  const bool rounds_to_nearest = qualifiers == ".rn" || qualifiers == ".rn.ftz";
+  return is_real && (qualifiers == ".ftz" || (op == "add" && rounds_to_nearest));
+}
+
+ValueType value_type_of(std::string_view type) {
+  if (type == "f32") return ValueType::Float;
+  if (type == "f64") return ValueType::Double;
+  return type == "s32" || type == "s64" ? ValueType::Signed : ValueType::Unsigned;
+}
+
 Update update_of(std::string_view name) {
   const size_t first = std::min(name.find('.'), name.size()), last = name.rfind('.');
   const std::string_view op = name.substr(0, first), type = last == name.npos ? "" : name.substr(last + 1);
   const std::string_view qualifiers = last == name.npos ? "" : name.substr(first, last - first);
   const bool is_real = type == "f32" || type == "f64",
              is_integer = type == "s32" || type == "u32" || type == "s64" || type == "u64";
-  const ValueType sort = type == "f32"                  ? ValueType::Float
-                         : type == "f64"                ? ValueType::Double
-                         : is_integer && type[0] == 's' ? ValueType::Signed
-                                                        : ValueType::Unsigned;
-  if (op == "add" &&
-      ((is_real && (qualifiers == "" || qualifiers == ".rn" || qualifiers == ".ftz" || qualifiers == ".rn.ftz")) ||
-       (is_integer && qualifiers == "")))
-    return {AtomicOperation::Add, sort};
-  if ((op == "min" || op == "max") &&
-      ((is_real && (qualifiers == "" || qualifiers == ".ftz")) || (is_integer && qualifiers == "")))
-    return {op == "min" ? AtomicOperation::Min : AtomicOperation::Max, sort};
-  if (type == "b32" || type == "b64") {
-    if (op == "and") return {AtomicOperation::And, sort};
-    if (op == "or") return {AtomicOperation::Or, sort};
-    if (op == "xor") return {AtomicOperation::Xor, sort};
-  }
-  return {};
+  if (type == "b32" || type == "b64") return {bitwise_operation(op), ValueType::Unsigned};
+  if (!(is_real || is_integer) || !is_atomic_arithmetic(op, is_real, qualifiers)) return {};
+  return {arithmetic_operation(op), value_type_of(type)};
 }
 
 // The symbolic value of a register within one iteration of the loop.

@@ -84,6 +84,30 @@ int earlier_writer(const MemoryAccess& t, uint32_t turn) {
   return -1;
 }
 
+// Whether all 32 lanes access consecutive elements from the beginning of a line.
+bool are_whole_lines(const WarpContext& warp, const MemoryAccess& t) {
+  if (!t.contiguous || (t.bytes != 4 && t.bytes != 8 && t.bytes != 16)) return false;
+  const uint8_t* first = t.addresses[0];
+  return (is_shared(warp, first) ? static_cast<uint64_t>(first - warp.shared) : reinterpret_cast<uint64_t>(first)) %
+             kLineBytes ==
+         0;
+}
+
+bool has_known_values(const MemoryAccess& t) {
+  return t.kind == AccessKind::Read || (t.values.count && (t.kind == AccessKind::Write || t.bytes <= 8));
+}
+
+// Returns what the accesses of all lanes have in common, in parts of at most 8 bytes.
+RecordedAccess recorded_access(const Instruction& i, const MemoryAccess& t) {
+  RecordedAccess access;
+  access.strong = t.is_strong();
+  access.value_is_used = t.kind == AccessKind::Read || (t.kind == AccessKind::Atomic && t.returns_old && !i.result_unused);
+  const bool is_loop = is_update_loop(i, t), is_vector = t.kind == AccessKind::Write && t.values.count;
+  if (has_known_values(t)) access.operation = is_loop ? i.update : t.operation, access.type = is_loop ? i.update_type : t.type;
+  access.bytes = static_cast<uint8_t>(std::min(is_vector ? t.bytes / t.values.count : t.bytes, 8u));
+  return access;
+}
+
 }  // namespace
 
 OrderProver::OrderProver(StreamOrder& order, DeviceMemory& memory, uint64_t capacity, LaunchReport* report)
@@ -270,16 +294,11 @@ void OrderProver::observe(const WarpContext& warp, BlockClock& block, const Inst
 // Adds the lanes' accesses to the histories of their locations.
 void OrderProver::keep_history(const WarpContext& warp, BlockClock& block, const Instruction& i, const MemoryAccess& t,
                                Accessor now) {
-  const bool is_loop = is_update_loop(i, t);
+  const bool is_loop = is_update_loop(i, t), is_known = has_known_values(t);
   const WarpClock* clock = block.warps[warp.warp].get();
   const UnspecifiedValues& unspecified = block.unspecified[warp.warp];
-  RecordedAccess access;
-  access.strong = t.is_strong();
-  access.value_is_used = t.kind == AccessKind::Read || (t.kind == AccessKind::Atomic && t.returns_old && !i.result_unused);
-  const bool is_known = t.kind == AccessKind::Read || (t.values.count && (t.kind == AccessKind::Write || t.bytes <= 8));
-  if (is_known) access.operation = is_loop ? i.update : t.operation, access.type = is_loop ? i.update_type : t.type;
-  const uint32_t part = std::min(t.kind == AccessKind::Write && t.values.count ? t.bytes / t.values.count : t.bytes, 8u);
-  access.bytes = static_cast<uint8_t>(part);
+  RecordedAccess access = recorded_access(i, t);
+  const uint32_t part = access.bytes;
   for (uint32_t k = 0; k < t.count; k++) {
     const uint32_t lane = t.lane_order[k];
     now.lane = static_cast<uint8_t>(lane);
@@ -345,25 +364,8 @@ void OrderProver::access_lane(const WarpContext& warp, BlockClock& block, const 
     if (earlier_lane >= 0)
       gather(t.values, static_cast<uint32_t>(earlier_lane), t.bytes, earlier_value), current = earlier_value;
   }
-  if (t.kind == AccessKind::Atomic && t.values.count) {
-    uint64_t expected = 0;
-    if (t.expected.count) {
-      uint8_t bytes[8] = {};
-      gather(t.expected, lane, t.bytes, bytes), expected = value_at(bytes, t.bytes);
-    }
-    const uint64_t old = value_at(address, t.bytes), operand = value_at(value, t.bytes);
-    const bool initialized = all_written(location.written, t.bytes);
-    const bool is_update = is_update_loop(i, t);
-    if (is_update && old != expected) return;  // a failed compare-and-swap
-    access.silent = initialized && access.kind != PhaseKind::WritesOfOneValue &&
-                    is_silent(t.operation, t.type, t.bytes, old, operand, expected);
-    if (is_update) {
-      gather(update_operand(warp, i, t), lane, t.bytes, value);
-      if (access.kind == PhaseKind::CommutingUpdates) on_rule(Rule::UpdateLoop);
-    }
-    const bool is_bounded_counter = t.operation == AtomicOperation::Increment || t.operation == AtomicOperation::Decrement;
-    if (is_bounded_counter || is_float_sum(access.family)) access.operand = value_at(value, t.bytes);
-  }
+  if (t.kind == AccessKind::Atomic && t.values.count && !describe_atomic(warp, i, t, lane, location.written, access, value))
+    return;
   if (t.kind == AccessKind::Write) {
     const UnspecifiedValues& values = block.unspecified[warp.warp];
     const uint32_t parts = values.unspecified_parts(warp, t.values, lane);  // a mask of the stored registers
@@ -373,6 +375,27 @@ void OrderProver::access_lane(const WarpContext& warp, BlockClock& block, const 
   }
   if (t.kind == AccessKind::Read) access.tracks_unwritten_bytes = follow_unwritten(warp, i, lane, 0, location.written, t.bytes);
   access_element(location, now, access, current, t.bytes, value);
+}
+
+// Completes the description of a lane's atomic, and replaces the stored value by the operand of an update loop.  Returns false for a
+// compare-and-swap of such a loop that fails, which does nothing.
+bool OrderProver::describe_atomic(const WarpContext& warp, const Instruction& i, const MemoryAccess& t, uint32_t lane,
+                                  WrittenBytes written, LaneAccess& access, uint8_t* value) {
+  uint8_t expected_bytes[8] = {};
+  if (t.expected.count) gather(t.expected, lane, t.bytes, expected_bytes);
+  const uint64_t expected = value_at(expected_bytes, t.bytes), old = value_at(t.addresses[lane], t.bytes),
+                 operand = value_at(value, t.bytes);
+  const bool is_update = is_update_loop(i, t);
+  if (is_update && old != expected) return false;
+  access.silent = all_written(written, t.bytes) && access.kind != PhaseKind::WritesOfOneValue &&
+                  is_silent(t.operation, t.type, t.bytes, old, operand, expected);
+  if (is_update) {
+    gather(update_operand(warp, i, t), lane, t.bytes, value);
+    if (access.kind == PhaseKind::CommutingUpdates) on_rule(Rule::UpdateLoop);
+  }
+  const bool is_bounded_counter = t.operation == AtomicOperation::Increment || t.operation == AtomicOperation::Decrement;
+  if (is_bounded_counter || is_float_sum(access.family)) access.operand = value_at(value, t.bytes);
+  return true;
 }
 
 // Follows what a lane's load reads of bytes that nothing has written, from byte `begin` of its value on.  Returns whether it can.
@@ -436,11 +459,8 @@ void OrderProver::access_word(const ShadowLocation& location, uint32_t offset, u
 bool OrderProver::access_lines(const WarpContext& warp, BlockClock& block, const Instruction& i, const MemoryAccess& t,
                                Accessor& now, LaneAccess& access) {
   const bool may_be_unspecified = t.kind == AccessKind::Write && !block.unspecified[warp.warp].empty();
-  if (may_be_unspecified || !t.contiguous || (t.bytes != 4 && t.bytes != 8 && t.bytes != 16)) return false;
+  if (may_be_unspecified || !are_whole_lines(warp, t)) return false;
   uint8_t* const first_address = t.addresses[0];
-  const uint64_t begin = is_shared(warp, first_address) ? static_cast<uint64_t>(first_address - warp.shared)
-                                                        : reinterpret_cast<uint64_t>(first_address);
-  if (begin % kLineBytes) return false;
   const uint32_t lines = t.bytes / kWordBytes, shift = static_cast<uint32_t>(__builtin_ctz(lines));
   if (access.kind != PhaseKind::WritesOfOneValue && access.kind != PhaseKind::UnchangedValue) return false;
   uint8_t gathered[16 * kWarpSize];
@@ -458,10 +478,9 @@ bool OrderProver::access_lines(const WarpContext& warp, BlockClock& block, const
     if (access_line(location, now, access, address, line_value)) continue;
     Accessor lane = now;
     const WarpClock* clock = block.warps[warp.warp].get();
-    for (uint32_t word = 0; word < kWordsPerLine; word++) {
-      lane.pattern = 0, lane.lane = row_lane(now.pattern, word);
+    for (uint32_t offset = 0; offset < kLineBytes; offset += kWordBytes) {
+      lane.pattern = 0, lane.lane = row_lane(now.pattern, offset / kWordBytes);
       lane.synchronized = clock ? clock->known[lane.lane] : nullptr;
-      const uint32_t offset = word * kWordBytes;
       const ShadowLocation at_word = location + offset;
       if (t.kind == AccessKind::Read)
         access.tracks_unwritten_bytes =
@@ -469,7 +488,7 @@ bool OrderProver::access_lines(const WarpContext& warp, BlockClock& block, const
       access_element(at_word, lane, access, address + offset, kWordBytes, line_value + offset);
     }
   }
-  if (begin == reinterpret_cast<uint64_t>(first_address)) prefetch_next(i, begin);
+  if (!is_shared(warp, first_address)) prefetch_next(i, reinterpret_cast<uint64_t>(first_address));
   return true;
 }
 

@@ -94,6 +94,8 @@ class OrderProver : public Observer, public PhaseObserver, public LaunchVerdicts
                     uint32_t lane);
   void access_lane(const WarpContext& warp, BlockClock& block, const Instruction& i, const MemoryAccess& t, const Accessor& now,
                    LaneAccess access, uint32_t turn);
+  bool describe_atomic(const WarpContext& warp, const Instruction& i, const MemoryAccess& t, uint32_t lane,
+                       WrittenBytes written, LaneAccess& access, uint8_t* value);
   bool follow_unwritten(const WarpContext& warp, const Instruction& i, uint32_t lane, uint32_t begin, WrittenBytes written,
                         uint32_t bytes);
   bool access_lines(const WarpContext& warp, BlockClock& block, const Instruction& i, const MemoryAccess& t, Accessor& now,

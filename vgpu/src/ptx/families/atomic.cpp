@@ -2,7 +2,6 @@
 // address execute first; if it is relaxed and its old value is unused, its lane continues at once and it is performed late.
 #include <algorithm>
 #include <cstring>
-#include <utility>
 
 #include "address.h"
 #include "arithmetic/atomic_operation.h"
@@ -35,7 +34,7 @@ template <class T> void notify(WarpContext& warp, const Instruction& i, OrderSen
   access.operation = op, access.type = type, access.returns_old = i.count != 0;
   access.values = as_values<T>(op == kCas ? c : b);
   if (op == kCas) access.expected = as_values<T>(b);
-  notify_access(warp, i, std::move(access));
+  notify_access(warp, i, access);
 }
 // Notifies observers of one lane's access.
 template <class T> void notify_lane(WarpContext& warp, const Instruction& i, OrderSensitivity sensitivity, Op op,

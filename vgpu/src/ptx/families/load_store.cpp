@@ -1,7 +1,6 @@
 // Loads and stores.
 #include <algorithm>
 #include <cstring>
-#include <utility>
 
 #include "address.h"
 #include "core/instruction_set.h"
@@ -24,7 +23,7 @@ template <AccessSpace kSpace, class W> void prepare_access(WarpContext& warp, co
     if (!kIsVisible) return notify_local_access(warp, i, kind, bytes, addresses, values);
     MemoryAccess access = {kind, i.variant, OrderSensitivity::Nothing, bytes, addresses, nullptr, 0, values};
     access.contiguous = contiguous;
-    notify_access(warp, i, std::move(access));
+    notify_access(warp, i, access);
   }
 }
 
@@ -133,6 +132,17 @@ bool decode_hint(Decoder& d, const Statement& s, Instruction& i) {
   return s.operands.size() == 1 || d.bits(s.operands[1], "u32") == 128;
 }
 
+void decode_order(const Statement& s, bool loads, AccessSpace space, Instruction& i) {
+  const bool is_visible = space == AccessSpace::Generic || space == AccessSpace::Shared;
+  const bool bypasses_l1 = s.has("cg") || s.has("cv");
+  i.variant = memory_order_of(s);
+  const bool is_ordered = i.variant != kWeak;
+  if (bypasses_l1) i.variant |= kStrong;
+  if (s.has("nc")) i.schedule_source = ScheduleSource::StaleRead;
+  if (is_visible && (is_ordered || (!loads && space == AccessSpace::Generic))) i.kind = InstructionKind::SchedulingPoint;
+  else if (is_visible && loads && bypasses_l1) i.kind = InstructionKind::Load;
+}
+
 size_t elements(const Statement& s) { return s.has("v4") ? 4 : s.has("v2") ? 2 : 1; }
 
 }  // namespace
@@ -155,13 +165,7 @@ bool decode_memory(Decoder& d, const Statement& s, Instruction& i) {
     d.reject(s, loads ? "a load of a returned parameter" : "a store to an input parameter");
   i.execute = loads ? load_store_for_type<true>(t, width, space) : load_store_for_type<false>(t, width, space);
   if (!i.execute) return false;
-  bool is_visible = space == AccessSpace::Generic || space == AccessSpace::Shared;
-  i.variant = memory_order_of(s);
-  const bool is_ordered = i.variant != kWeak;
-  if (s.has("cg") || s.has("cv")) i.variant |= kStrong;  // they bypass the L1 cache
-  if (s.has("nc")) i.schedule_source = ScheduleSource::StaleRead;
-  if (is_visible && (is_ordered || (!loads && space == AccessSpace::Generic))) i.kind = InstructionKind::SchedulingPoint;
-  else if (is_visible && loads && (s.has("cg") || s.has("cv"))) i.kind = InstructionKind::Load;
+  decode_order(s, loads, space, i);
   d.emit(i);
   return true;
 }

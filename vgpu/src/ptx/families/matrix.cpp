@@ -57,7 +57,8 @@ uint32_t gather_fragment(Decoder& d, const Statement& s, const Operand& o, std::
 bool decode_matrix(Decoder& d, const Statement& s, Instruction& i) {
   const std::string_view shape = s.qualifier_of("m16n8k4|m16n8k8|m16n8k16|m16n8k32"), result_type = s.type(3), a = s.type(2),
                          b = s.type(1);
-  const uint32_t elements_per_register = 4 / ptx::size_of(a), depth = static_cast<uint32_t>(std::atoi(shape.substr(6).data()));
+  const uint32_t elements_per_register = 4 / ptx::size_of(a),
+                 depth = static_cast<uint32_t>(std::stoi(std::string(shape.substr(6))));
   const size_t b_registers = depth / (4 * elements_per_register), results = result_type == "f16" ? 2 : 4;
   const std::string_view result_register_type = result_type == "f16" ? "b32" : result_type;
   if (s.operands[0].kind != Operand::Vector || s.operands[0].parts.size() != results) return false;

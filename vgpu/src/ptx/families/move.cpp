@@ -254,6 +254,22 @@ bool decode_vector(Decoder& d, const Statement& s, Instruction& i) {
   return true;
 }
 
+bool decode_predicate(Decoder& d, const Statement& s, Instruction& i) {
+  const Operand& source = s.operands[1];
+  const bool is_cluster_query = source.text == "%is_explicit_cluster";  // launches have no clusters
+  i.d = d.predicate_result(s.operands[0]), i.execute = copy_predicate;
+  i.a = is_cluster_query ? d.constant(source.inverted ? kFullMask : 0, 4) : d.predicate(source);
+  d.emit(i);
+  return true;
+}
+
+// Returns nullptr if a register of this width takes no copy: only special registers of 4 bytes are widened or narrowed.
+Execute copy_function(const RegisterSlot& slot, uint32_t width) {
+  if (slot.width == width) return for_size(width, [](auto tag) -> Execute { return copy<typename decltype(tag)::type>; });
+  if (slot.sort != Sort::Special || slot.width != 4) return nullptr;
+  return width == 8 ? widen : width == 2 ? narrow : nullptr;
+}
+
 }  // namespace
 
 bool decode_move(Decoder& d, const Statement& s, Instruction& i) {
@@ -265,23 +281,14 @@ bool decode_move(Decoder& d, const Statement& s, Instruction& i) {
   std::string_view t = s.type();
   const Operand& source = s.operands[1];
   if (s.operands[0].kind == Operand::Vector || source.kind == Operand::Vector) return decode_parts(d, s, i);
-  if (t == "pred") {
-    const bool is_cluster_query = source.text == "%is_explicit_cluster";  // launches have no clusters
-    i.d = d.predicate_result(s.operands[0]), i.execute = copy_predicate;
-    i.a = is_cluster_query ? d.constant(source.inverted ? kFullMask : 0, 4) : d.predicate(source);
-    d.emit(i);
-    return true;
-  }
+  if (t == "pred") return decode_predicate(d, s, i);
   i.d = d.result(s.operands[0], t);
   uint32_t width = ptx::size_of(t);
   if (is_clock(source.text)) return t[0] != 'f' && decode_clock(d, source.text, width, i);
   if (source.kind == Operand::Name) return t[0] != 'f' && decode_name(d, source, width, i);
   RegisterSlot slot = d.source_slot(source, t);
   if (slot.sort == Sort::Special && !may_read(*special_register_of(source.text), t)) return false;
-  i.a = slot.offset;
-  i.execute = for_size(width, [](auto tag) -> Execute { return copy<typename decltype(tag)::type>; });
-  if (slot.width != width)
-    i.execute = slot.sort != Sort::Special || slot.width != 4 ? nullptr : width == 8 ? widen : width == 2 ? narrow : nullptr;
+  i.a = slot.offset, i.execute = copy_function(slot, width);
   if (!i.execute) return false;
   d.emit(i);
   return true;

@@ -1,7 +1,6 @@
 // Loads, stores and reductions of surface objects, which access bytes of an array independent of its format (.b).
 #include <algorithm>
 #include <cstring>
-#include <utility>
 
 #include "core/instruction_set.h"
 #include "families.h"
@@ -59,7 +58,7 @@ void notify(WarpContext& warp, const Instruction& i, AccessKind kind, uint32_t b
   MemoryAccess access = {
       kind, kind == AccessKind::Atomic ? kStrong : kWeak, OrderSensitivity::Nothing, bytes, addresses, nullptr, 0};
   access.contiguous = is_contiguous(inside, addresses, bytes);
-  notify_access(warp, i, std::move(access));
+  notify_access(warp, i, access);
   warp.active_mask = active;
 }
 

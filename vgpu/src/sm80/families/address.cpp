@@ -1,8 +1,6 @@
 // Computes the host addresses of memory instructions from registers, and from the windows of shared and local memory.
 #include "address.h"
 
-#include <utility>
-
 #include "sm80/launch_bank.h"
 
 namespace vgpu::sm80 {
@@ -90,7 +88,7 @@ void prepare_access(WarpContext& warp, const Instruction& i, AccessKind kind, ui
   if (!warp.observer) return;
   MemoryAccess access = {kind, i.variant, OrderSensitivity::Nothing, bytes, addresses, nullptr, 0, values};
   access.contiguous = contiguous;
-  notify_access(warp, i, std::move(access));
+  notify_access(warp, i, access);
 }
 
 }  // namespace vgpu::sm80

@@ -137,7 +137,10 @@ void load_address(WarpContext& warp, const Instruction& i) {
     return add_to_shifted(warp, i, [=, &i](uint32_t l) { return shift_operand(i, a[l], c[l]); });
   // The usual cases, which compilers vectorize.
   if (high) return add_to_shifted(warp, i, [=](uint32_t l) { return (a[l] | uint64_t(c[l]) << 32) << distance >> 32; });
-  add_to_shifted(warp, i, [=](uint32_t l) { return uint64_t(a[l] << distance); });
+  add_to_shifted(warp, i, [=](uint32_t l) -> uint64_t {
+    const uint32_t low = a[l] << distance;
+    return low;
+  });
 }
 void load_address_simple(WarpContext& warp, const Instruction& i) {
   const uint32_t *a = lane_words(warp, i.a), *b = lane_words(warp, i.b), distance = static_cast<uint32_t>(i.imm);

@@ -92,7 +92,7 @@ bool select_integer_matrix_multiply(FunctionDecoder& d, const Decoded& c, Instru
   const bool bytes = left[1] == '8';
   if (left[1] != right[1]) return false;
   i.count = shape.substr(0, 2) == "16" ? 16 : 8;
-  i.imm = std::atoi(shape.substr(i.count == 16 ? 3 : 2).data());
+  i.imm = std::stoi(std::string(shape.substr(i.count == 16 ? 3 : 2)));
   const int64_t min_depth = bytes ? 16 : 32;
   if (i.imm != min_depth && !(i.count == 16 && i.imm == 2 * min_depth)) return false;
   read_matrices(d, c, i);
