@@ -176,7 +176,6 @@ def test_other_iteration_counts_within_a_step_are_structure(
     assert [(culprit["op_type"], culprit["class"], culprit["line"]) for culprit in diff.culprits] == [
         ("Tanh", "structure", 5)
     ]
-    assert diff.culprits[0]["why"].endswith("has it") or "goes on without" in diff.culprits[0]["why"]
 
 
 def test_noise_before_another_iteration_count_is_its_cause(compare: Callable[..., TraceDiff]) -> None:

@@ -20,7 +20,7 @@ SORT_HASHES = ("for item in sorted(items):  # a set has another order in every p
 SEED_PYTHON = "random.seed(1); numpy.random.seed(1)  # and numpy.random.default_rng(1) instead of default_rng()"
 HOST_VALUE_LINES = ["import random, numpy", SEED_PYTHON, SORT_HASHES]
 STRUCTURE_LINES = [
-    "# find what decides here, for example a branch on the time, a set's order, a file or a random number"]
+    "# find what decides here, for example a branch on the time, a set's order, a file, a random number or a thread"]
 FILE_LINES = ["# begin each run from the same file: what was read differs"]
 ORDER_LINES = ["for item in sorted(items):  # go through it in an order that does not change"]
 

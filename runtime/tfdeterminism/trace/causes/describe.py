@@ -100,7 +100,7 @@ class Describer(object):
 
     def _why_structure(self, cause):
         if min(int(self._pair.ids[side][cause.group]) for side in (0, 1)) < 0:
-            return "only run {} has it".format("AB"[cause.side])
+            return "run {} does it here, the other does not".format("AB"[cause.side])  # which may do it elsewhere
         return "other inputs feed it" if in_graph(cause.definition) else \
             "run {} does it here, the other goes on without".format("AB"[cause.side])
 
