@@ -105,8 +105,7 @@ def _cause_lines(cause, interventions):
         )
     else:
         is_part = interventions.verdict == PARTLY
-        unknown = "the line is not known" if is_part else "not found: with each line pinned alone, the runs differ"
-        report.append("Place:   " + unknown)
+        report.append("Place:   " + ("the line is not known" if is_part else "no line was found"))
     report += ["Details: " + detail for detail in cause.details]
     return report + _fix_lines(cause)
 
