@@ -24,8 +24,11 @@ struct Capture {
   Mode mode;
   const std::thread::id thread = std::this_thread::get_id();
   bool invalid = false;
-  std::map<const Stream*, Nodes> streams;  // captured streams, with the dependencies of their next nodes
-  std::map<uint32_t, Nodes> events;  // numbers of recorded events, with the dependencies of streams that wait for them
+  // Initialized, as g++ warns of an initializer list that leaves out a member without one.
+  // NOLINTBEGIN(readability-redundant-member-init)
+  std::map<const Stream*, Nodes> streams{};  // captured streams, with the dependencies of their next nodes
+  std::map<uint32_t, Nodes> events{};  // numbers of recorded events, with the dependencies of streams that wait for them
+  // NOLINTEND(readability-redundant-member-init)
 
   State state() const { return invalid ? kInvalidated : kCapturing; }
   bool is_of_this_thread() const { return thread == std::this_thread::get_id(); }
