@@ -176,6 +176,7 @@ def test_other_iteration_counts_within_a_step_are_structure(
     assert [(culprit["op_type"], culprit["class"], culprit["line"]) for culprit in diff.culprits] == [
         ("Tanh", "structure", 5)
     ]
+    assert diff.culprits[0]["why"].endswith(("the other does not", "the other goes on without"))
 
 
 def test_noise_before_another_iteration_count_is_its_cause(compare: Callable[..., TraceDiff]) -> None:

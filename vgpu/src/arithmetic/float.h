@@ -2,7 +2,6 @@
 #pragma once
 #include <cmath>
 #include <cstdint>
-#include <type_traits>
 
 #include "bits.h"
 
@@ -19,8 +18,6 @@ inline float flush_subnormal(float x) {
   uint32_t bits = bit_cast<uint32_t>(x);
   return bits & 0x7f800000u ? x : bit_cast<float>(bits & 0x80000000u);
 }
-
-template <class T> using BitsOf = std::conditional_t<sizeof(T) == 4, uint32_t, uint64_t>;
 
 // If one operand is a NaN, these return the other.  -0 is less than +0: equal operands differ at most in their signs.  Without
 // branches, so that compilers vectorize loops around them; a comparison with a NaN is false.

@@ -34,8 +34,7 @@ inline void for_each_lane(uint32_t mask, F f) {
 template <class T>
 inline T blend(bool condition, T if_true, T if_false) {
   if constexpr (std::is_floating_point_v<T>) {
-    using Bits = std::conditional_t<sizeof(T) == 4, uint32_t, uint64_t>;
-    return bit_cast<T>(blend(condition, bit_cast<Bits>(if_true), bit_cast<Bits>(if_false)));
+    return bit_cast<T>(blend(condition, bit_cast<BitsOf<T>>(if_true), bit_cast<BitsOf<T>>(if_false)));
   } else {
     return static_cast<T>(if_false ^ ((if_true ^ if_false) & (T(0) - static_cast<T>(condition))));
   }

@@ -45,7 +45,7 @@ struct MemoryAccess {
   AtomicOperation operation = AtomicOperation::None;
   ValueType type = ValueType::Unsigned;
   bool returns_old = false;  // of an atomic: the old value goes to a register
-  bool contiguous = false;  // a read or write of all lanes, to consecutive elements (is_contiguous() in access.h)
+  bool contiguous = false;  // all 32 lanes access consecutive elements (is_contiguous() in access.h)
   bool is_strong() const { return order != kWeak; }
 };
 

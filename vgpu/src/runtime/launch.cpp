@@ -21,7 +21,6 @@ Configuration configuration(Dim grid, Dim block, size_t shared, bool cooperative
   return {{grid.x, grid.y, grid.z}, {block.x, block.y, block.z}, shared, cooperative};
 }
 int launch_by_address(const void* host, const Configuration& configuration, void** arguments, void* stream) {
-  use_primary_context();
   Kernel* kernel = kernel_for_symbol(host);
   if (!kernel) return set_last_error(Device::get().sticky_error() ? Device::get().sticky_error() : kInvalidFunction);
   return set_last_error(launch(*kernel, configuration, Arguments{arguments}, stream));

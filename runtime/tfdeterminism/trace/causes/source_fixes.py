@@ -457,11 +457,9 @@ def _use_constant_time(code):
 
 def _part_with_time(expression, times):
     """Return the largest part of an expression that has a time and no variable, such as a worker's number."""
-    functions = {id(node.func) for node in ast.walk(expression) if isinstance(node, ast.Call)}
-    nodes = [expression]  # without the names of functions and of their modules
-    for node in nodes:
-        nodes += [child for child in ast.iter_child_nodes(node) if id(child) not in functions]
-    if any(isinstance(node, ast.Name) for node in nodes):
+    calls = [node for node in ast.walk(expression) if isinstance(node, ast.Call)]
+    functions = {node for call in calls for node in ast.walk(call.func)}  # names of functions and of their modules
+    if any(isinstance(node, ast.Name) and node not in functions for node in ast.walk(expression)):
         for child in ast.iter_child_nodes(expression):
             if any(call in ast.walk(child) for call in times):
                 return _part_with_time(child, times)

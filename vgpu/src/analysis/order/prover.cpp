@@ -84,9 +84,9 @@ int earlier_writer(const MemoryAccess& t, uint32_t turn) {
   return -1;
 }
 
-// Whether all 32 lanes access consecutive elements from the beginning of a line.
+// Whether all 32 lanes read or write consecutive elements from the beginning of a line.
 bool are_whole_lines(const WarpContext& warp, const MemoryAccess& t) {
-  if (!t.contiguous || (t.bytes != 4 && t.bytes != 8 && t.bytes != 16)) return false;
+  if (!t.contiguous || t.kind == AccessKind::Atomic || (t.bytes != 4 && t.bytes != 8 && t.bytes != 16)) return false;
   const uint8_t* first = t.addresses[0];
   return (is_shared(warp, first) ? static_cast<uint64_t>(first - warp.shared) : reinterpret_cast<uint64_t>(first)) %
              kLineBytes ==

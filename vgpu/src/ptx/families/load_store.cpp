@@ -27,13 +27,22 @@ template <AccessSpace kSpace, class W> void prepare_access(WarpContext& warp, co
   }
 }
 
+// Whether the registers have the layout of memory.
+template <class T, class W> bool is_row(const Instruction& i) { return sizeof(T) == sizeof(W) && i.count == 1; }
+
+// Whether the access is contiguous, if a row is copied or an observer wants to know.
+template <class T, class W> bool is_contiguous_access(const WarpContext& warp, const Instruction& i,
+                                                      uint8_t* const* addresses) {
+  return (is_row<T, W>(i) || warp.observer) && is_contiguous(warp.active_mask, addresses, sizeof(T) * i.count);
+}
+
 // T: the type in memory; W: that of the registers.  result_changed: a loop around the load does more than wait.
 template <class T, class W, AccessSpace kSpace> void load(WarpContext& warp, const Instruction& i) {
   uint8_t* addresses[kWarpSize];
   if (!resolve_addresses(warp, i, kSpace, sizeof(T) * i.count, addresses)) return;
-  const bool contiguous = is_contiguous(warp.active_mask, addresses, sizeof(T) * i.count);
+  const bool contiguous = is_contiguous_access<T, W>(warp, i, addresses);
   prepare_access<kSpace, W>(warp, i, AccessKind::Read, sizeof(T) * i.count, addresses, contiguous);
-  const bool is_contiguous_row = contiguous && sizeof(T) == sizeof(W) && i.count == 1;
+  const bool is_contiguous_row = contiguous && is_row<T, W>(i);
   for (uint32_t k = 0; k < i.count; k++) {
     W* d = lane_values<W>(warp, i.vector_registers[k]);
     W old_values[kWarpSize];
@@ -52,10 +61,10 @@ template <class T, class W, AccessSpace kSpace> void load(WarpContext& warp, con
 template <class T, class W, AccessSpace kSpace> void store(WarpContext& warp, const Instruction& i) {
   uint8_t* addresses[kWarpSize];
   if (!resolve_addresses(warp, i, kSpace, sizeof(T) * i.count, addresses, true)) return;
-  const bool contiguous = is_contiguous(warp.active_mask, addresses, sizeof(T) * i.count);
+  const bool contiguous = is_contiguous_access<T, W>(warp, i, addresses);
   prepare_access<kSpace, W>(warp, i, AccessKind::Write, sizeof(T) * i.count, addresses, contiguous);
   if (kSpace == AccessSpace::Generic || kSpace == AccessSpace::Shared) ++*warp.visible_writes;
-  const bool is_contiguous_row = contiguous && sizeof(T) == sizeof(W) && i.count == 1;
+  const bool is_contiguous_row = contiguous && is_row<T, W>(i);
   for (uint32_t k = 0; k < i.count; k++) {
     const W* a = lane_values<W>(warp, i.vector_registers[k]);
     if (is_contiguous_row) std::memcpy(addresses[0], a, kWarpSize * sizeof(T));
