@@ -87,7 +87,7 @@ def test_pins_with_which_the_program_fails_are_not_said_to_differ(tmp_path: Path
     text = """
 import os
 assert os.path.exists("/proc/%d" % os.getpid())
-print(open("/proc/sys/kernel/random/uuid").read())
+print(os.read(os.open("/proc/sys/kernel/random/uuid", 0), 36))
 """
     program = write_program(tmp_path, main=text)
     ran = subprocess.run(command("--", "main.py"), cwd=program, env=environ(), capture_output=True, text=True)
@@ -167,12 +167,12 @@ except KeyError:
 
 def test_inputs_without_a_pin_are_noted(tmp_path: Path) -> None:
     text = """
-import socket, subprocess
+import os, socket, subprocess
 try:
     socket.create_connection(("127.0.0.1", 9), timeout=5)
 except OSError:
     pass
-print(open("/proc/sys/kernel/random/uuid").read(), subprocess.check_output(["date", "+%N"]))
+print(os.read(os.open("/proc/sys/kernel/random/uuid", 0), 36), subprocess.call(["date", "+%N"]))
 """
     code, output = located(write_program(tmp_path, main=text))
     assert (code, output["causes"], output["interventions"]["verdict"]) == (1, [], "not proved")
@@ -192,7 +192,7 @@ signal.setitimer(signal.ITIMER_REAL, 0)
 signal.alarm(0)
 signal.alarm(60)
 threading.Timer(60, print).cancel()
-print(open("/proc/sys/kernel/random/uuid").read())
+print(os.read(os.open("/proc/sys/kernel/random/uuid", 0), 36))
 """
 
 
@@ -221,6 +221,43 @@ def test_no_run_waits_for_a_pipe(tmp_path: Path) -> None:
     assert (ran.returncode, places_of(json.loads(ran.stdout))) == (1, [("hash-seed", "main.py", 3)])
 
 
+def test_a_thread_that_runs_freely_is_the_cause(tmp_path: Path) -> None:
+    """No order of starts reaches it; a queue's worker beside it is not accused."""
+    text = """
+import queue, threading
+tasks, done, count = queue.Queue(), [], [0]
+def serve():
+    while True:
+        done.append(tasks.get())
+        tasks.task_done()
+def spin():
+    while True:
+        count[0] += 1
+threading.Thread(target=serve, daemon=True).start()
+threading.Thread(target=spin, daemon=True).start()
+for number in range(5):
+    tasks.put(number)
+tasks.join()
+print(done, count)
+"""
+    code, output = located(write_program(tmp_path, main=text))
+    assert (code, places_of(output)) == (1, [("background-thread", "main.py", 11)])
+
+
+def test_the_fix_of_what_the_system_answers(tmp_path: Path) -> None:
+    text = """
+import random, subprocess
+def number():
+    return subprocess.check_output(["date", "+%N"], text=True).strip()
+random.seed(number())
+print(random.random())
+"""
+    code, output = located(write_program(tmp_path, main=text), "--fix")
+    assert (code, places_of(output)) == (5, [("system", "main.py", 3)])
+    fix = output["causes"][0]["fix"]
+    assert (fix["result"], [line for line in fix["diff"] if line[:2] == "+ "]) == ("holds", ["+    return '0'"])
+
+
 def test_timers_are_noted(tmp_path: Path) -> None:
     _, output = located(write_program(tmp_path, main=TIMERS))
     assert output["interventions"]["noted"] == [
@@ -231,7 +268,7 @@ def test_timers_are_noted(tmp_path: Path) -> None:
 
 def test_timers_of_signals_are_noted_of_a_program_that_agrees(tmp_path: Path) -> None:
     """They have a pin, and are not varied."""
-    _, output = located(write_program(tmp_path, main=TIMERS.replace("print(open(", "(open(")))
+    _, output = located(write_program(tmp_path, main=TIMERS.replace("print(os.read(", "(os.read(")))
     assert output["interventions"]["verdict"] == "same"
     assert {"alarm at main.py:6", "setitimer at main.py:3"} <= set(output["interventions"]["noted"])
 

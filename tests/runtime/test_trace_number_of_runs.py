@@ -6,6 +6,7 @@ import io
 import itertools
 import random
 from collections.abc import Callable
+from types import MappingProxyType
 from typing import Any
 
 import pytest
@@ -39,6 +40,8 @@ class ModelRuns:
 
     events: (kind, line) of each call; end(pins, number): what a run prints; pins_seen: pins of each run.
     """
+
+    run_on = MappingProxyType[str, bool]({})  # lines of threads for which a pin waited in vain
 
     def __init__(self, events: list[tuple[str, str]], end: Callable[[Pins, int], object]) -> None:
         self._events, self._end, self.pins_seen = events, end, list[Pins]()

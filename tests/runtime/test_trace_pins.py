@@ -41,6 +41,19 @@ def work(number):
 with ThreadPoolExecutor(8) as pool:
     print([one.result() for one in as_completed([pool.submit(work, n) for n in range(24)])])
 """,
+    "system": "print(open('/proc/sys/kernel/random/uuid').read())",
+    "background-thread": """
+import threading
+
+count = [0]
+
+def work():
+    while True:
+        count[0] += 1
+
+threading.Thread(target=work, daemon=True).start()
+print(sum(range(100000)) + count[0])
+""",
     "mtime": f"""
 import os, threading, time
 def write(number):
@@ -59,7 +72,8 @@ def test_a_pin_takes_its_kind_away_and_no_other(kind: str, runner: Any) -> None:
     program = runner(PROGRAMS[kind])
     assert len(program.printed(3)) > 1, "the control agrees: nothing was shown"
     assert len(program.printed(pins={kind: None})) == 1
-    other_kinds = {name: None for name in PROGRAMS if name != kind and (kind, name) != ("mtime", "completion")}
+    helping = ("completion", "background-thread") if kind == "mtime" else ()
+    other_kinds = {name: None for name in PROGRAMS if name != kind and name not in helping}
     if (kind, "random") in (("completion", "random"), ("mtime", "random")):
         del other_kinds["random"]  # what their threads sleep is random
     assert len(program.printed(3, pins=other_kinds)) > 1
@@ -85,6 +99,61 @@ with multiprocessing.pool.ThreadPool(processes=2) as pool:
     pool.apply_async(func=abs, args=(1,), callback=None).get(timeout=9), pool.apply(func=abs, args=(1,))
 print("done")
 """
+
+
+SYSTEM_ANSWERS = {
+    "a command": "import subprocess\nprint(subprocess.check_output(['date', '+%N'], text=True))",
+    "a shell": "import subprocess\nprint(subprocess.getoutput('date +%N | cut -c 1-8'))",
+    "a pipe": "import os\nprint(os.popen('date +%N').read())",
+    "a path": "import pathlib\nprint(pathlib.Path('/proc/sys/kernel/random/uuid').read_text())",
+    "bytes": "print(open('/proc/sys/kernel/random/uuid', 'rb').readline())",
+    "times": "import os, resource\nsum(range(10**6))\nprint(os.times(), resource.getrusage(0))",
+}
+
+
+@pytest.mark.parametrize("how", SYSTEM_ANSWERS)
+def test_the_system_answers_a_pinned_line_as_in_the_first_run(how: str, runner: Any) -> None:
+    program = runner(SYSTEM_ANSWERS[how])
+    assert len(program.printed(3)) > 1
+    line = f"main.py:{len(SYSTEM_ANSWERS[how].splitlines())}"
+    assert len(program.printed(3, pins={"system": ["main.py:99"]})) > 1
+    assert len(program.printed(3, pins={"system": [line]})) == 1
+
+
+def test_answers_are_numbered_and_programs_that_act_run_again(runner: Any, tmp_path: Path) -> None:
+    """A program that writes a file runs in each pinned run, and one that fails does so again."""
+    program = runner(f"""
+import os, subprocess
+twice = [open("/proc/sys/kernel/random/uuid").read() for _ in range(2)]
+assert twice[0] != twice[1]
+subprocess.run(["sh", "-c", "echo x >> {tmp_path / "written"}"], stdout=subprocess.PIPE)
+try:
+    subprocess.check_output(["ls", "/no/such/folder"], stderr=subprocess.DEVNULL)
+except subprocess.CalledProcessError as error:
+    print(error.returncode, twice, os.getppid() > 0)
+""")
+    assert len(program.printed(3, pins={"system": None, "pid": None})) == 1
+    assert (tmp_path / "written").read_text() == 3 * "x\n"
+
+
+OBJECT_TEXTS = ("repr(x)", "str(x)", "f'{x!r:>60}'", "'%r' % (x,)", "'{}'.format([x])", "sorted(y, key=repr)[0].n")
+
+
+@pytest.mark.parametrize("expression", OBJECT_TEXTS)
+def test_addresses_in_texts_are_pinned_at_a_line(expression: str, runner: Any) -> None:
+    program = runner(f"""
+import random
+class X:
+    pass
+kept = [bytes(random.randrange(10**6)) for _ in range(50)]
+y = [X() for _ in range(40)]
+random.shuffle(y)
+for n, x in enumerate(y):
+    x.n = n
+print({expression})
+""")
+    assert len(program.printed(4, pins={"random": None})) > 1
+    assert len(program.printed(3, pins={"random": None, "addresses": ["main.py:9"]})) == 1
 
 
 def test_functions_take_their_arguments_by_keyword(runner: Any) -> None:
@@ -428,7 +497,7 @@ if __name__ == "__main__":
     multiprocessing.get_context("fork").Process(target=child).start()
     time.sleep(600)
 """)
-    program.runs._limit = lambda: 8
+    program.runs._limit = lambda pins: 8
     program.copy.restore()
     run = program.runs.run(0)
     assert run.failed is not None

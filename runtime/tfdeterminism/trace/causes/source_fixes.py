@@ -12,6 +12,7 @@ import sys
 from .. import backends
 
 SEED = "0"
+_JoinedStr = getattr(ast, "JoinedStr", ())  # f"..."
 _Constant = getattr(ast, "Constant", ())  # Python 3.6 and later; older ones get no fix
 _WORDS = {
     "hash-seed": "iterate over sets in sorted order, and digest without hash()",
@@ -23,12 +24,15 @@ _WORDS = {
     "clock": "use a number that you choose, not the time; count steps, not seconds",
     "random": "draw from a generator that has a seed, or use a number or a name that you choose",
     "completion": "take results in the order of submission, or put each where it belongs by its index",
-    "memory": "write memory before it is read",
+    "memory": "write memory before it is read (zeros agree, and hide that something was not written)",
     "addresses": "use a value of the objects (a name, an index), not id(), a text with an address or a set's order",
     "tensor-fusion": "switch tensor fusion off before hvd.init(), or sum the tensors as a group (grouped_allreduce)",
     "switches": "switch to deterministic ops",
     "one-thread": "use one thread, or the op's deterministic form",
     "one-worker": "use one worker, or give each worker its own seed and its own place for results",
+    "background-thread": "do what the thread does at chosen steps of the main loop, or end the thread before what it "
+    "changes is used",
+    "system": "use a number that you choose, not what the system or another program answers",
     "schedule": "switch to deterministic ops",
 }
 _DIGEST = "__import__('zlib').crc32(repr({}).encode())"  # the same in each process, unlike hash()
@@ -51,6 +55,10 @@ _GENERATORS = tuple(  # functions that make or seed a generator, by chance if th
 )
 _SEEDED_BY = tuple(  # functions that take a seed
     ("seed Random RandomState default_rng manual_seed set_seed set_random_seed PRNGKey SeedSequence").split()
+)
+_SYSTEM_CALLS = tuple(  # functions that return the state of the system
+    "getloadavg virtual_memory swap_memory disk_usage statvfs getrusage memory_info memory_full_info "
+    "mem_get_info".split()
 )
 _TIMES = tuple(
     "time time_ns perf_counter perf_counter_ns monotonic monotonic_ns now utcnow timestamp".split()
@@ -438,9 +446,46 @@ def _use_constant_id(code):
     return [code.replace(node, SEED) for node in calls + attributes]
 
 
+def _use_constant_answer(code):
+    """Return edits of numbers and texts that the system or another program answers."""
+    answers = [node for node in code.nodes if isinstance(node, (ast.Attribute, ast.Subscript))]
+    answers = [node for node in answers if node.value in code.calls(_SYSTEM_CALLS)]
+    edits = [code.replace(node, _chosen_number(getattr(node, "attr", _name(node.value)))) for node in answers]
+    edits += [code.replace(call, _chosen_number("percent")) for call in code.calls(("cpu_percent", "memory_percent"))]
+    outputs = [_with_methods(code, call) for call in code.calls(("check_output", "getoutput"))]
+    edits += [code.replace(node, "{}{!r}".format("" if _is_text(node) else "b", SEED)) for node in outputs]
+    calls = [node.value for node in answers] + code.calls(("check_output", "getoutput"))
+    return _constant_seeds(code, calls) + edits
+
+
+def _chosen_number(name):
+    """Return the text of a number in place of one with this name, such as "available" or "percent"."""
+    return {"percent": "50.0", "getloadavg": "1.0"}.get(name, "(1 << 30)")
+
+
+def _with_methods(code, call):
+    """Return the outermost call of a method, such as strip(), of what a call returns."""
+    for node in code.nodes:
+        function = getattr(node, "func", None)
+        if isinstance(node, ast.Call) and isinstance(function, ast.Attribute) and function.value is call:
+            return _with_methods(code, node)
+    return call
+
+
+def _is_text(output):
+    """Return whether a program's output, as an expression, is a text, not bytes."""
+    calls = [node for node in ast.walk(output) if isinstance(node, ast.Call)]
+    names = {keyword.arg for call in calls for keyword in call.keywords} | set(map(_name, calls))
+    return bool(names & {"text", "encoding", "universal_newlines", "decode", "getoutput"})
+
+
 def _use_constant_time(code):
     """Return edits of times that seed or index something. Other times stay: a loop until a constant would never end."""
-    times = code.calls(_TIMES)
+    return _constant_seeds(code, code.calls(_TIMES))
+
+
+def _constant_seeds(code, times):
+    """Return edits of the seeds and indices in which one of these calls lies."""
     seeds = [argument for call in code.calls(_SEEDED_BY) for argument in call.args]
     indices = [node.slice for node in code.nodes if isinstance(node, ast.Subscript)]
     indices = [index for index in indices if isinstance(index, (ast.BinOp, ast.Call))]  # not a slice; Python 3.9
@@ -448,11 +493,17 @@ def _use_constant_time(code):
                       for nodes in (seeds, indices))
     parts = [_part_with_time(seed, times) for seed in seeds]
     edits = [code.replace(node, SEED) for node in dict.fromkeys(parts + seeds + indices)]
-    if times and isinstance(code.statement, ast.Assign) and _is_seed(code, code.text(code.statement.targets[0])):
-        value = code.statement.value
-        is_text = any(_name(node) in _TEXTS for node in ast.walk(value) if isinstance(node, ast.Call))
-        edits.append(code.replace(value, repr(SEED) if is_text else SEED))
-    return edits
+    return edits + (_assign_constant_seed(code) if times else [])
+
+
+def _assign_constant_seed(code):
+    """Return [the edit of what the statement assigns], if that is a seed, else []."""
+    if not isinstance(code.statement, ast.Assign) or not _is_seed(code, code.text(code.statement.targets[0])):
+        return []
+    value = code.statement.value
+    calls = [value] if isinstance(value, ast.Call) else [node for node in ast.walk(value) if isinstance(node, ast.Call)]
+    is_text = any(_name(call) in _TEXTS for call in calls)
+    return [code.replace(value, repr(SEED) if is_text else SEED)]
 
 
 def _part_with_time(expression, times):
@@ -658,8 +709,10 @@ def _keep_insertion_order(code):
         by_address = len(call.keywords) == 1 and _is_address_key(call.keywords[0])
         if by_address and isinstance(code.statement, ast.Expr) and code.statement.value is call:
             edits.append(code.replace(code.statement, "pass  # in the order in which they were added"))
+    texts = code.calls(("id", "repr", "str", "format")) + [node for node in code.nodes if isinstance(node, _JoinedStr)]
     seeds = [argument for call in code.calls(_SEEDED_BY) for argument in call.args]
-    edits += [code.replace(seed, SEED) for seed in seeds if any(call in ast.walk(seed) for call in code.calls(("id",)))]
+    edits += [code.replace(seed, SEED) for seed in seeds if any(node in ast.walk(seed) for node in texts)]
+    edits += _assign_constant_seed(code) if texts else []
     edits += _digests(code)
     literals = [node for node in code.nodes if not isinstance(node, ast.Call)]
     return edits + [code.replace(node, text) for node in literals for text in _as_dict(code, node)]
@@ -720,6 +773,7 @@ _RULES = {
     "mtime": _use_file_content,
     "pid": _use_constant_id,
     "clock": _use_constant_time,
+    "system": _use_constant_answer,
     "random": _seed_generators,
     "completion": _keep_task_order,
     "memory": _zero_memory,

@@ -1,7 +1,8 @@
 """The order of sets, which no function call reveals: the user's code is compiled with a call around each iterable.
 
 In ``for x in E``, comprehensions, calls such as ``list(E)``, ``",".join(E)``, ``E.pop()`` and ``hash(E)``, the value
-of E is passed to a function. It notes the order of a set, and returns it sorted where the pin holds. (A pin gives the
+of E is passed to a function. It notes the order of a set, and returns it sorted where the pin holds. So are the texts
+of ``repr(E)``, ``str(E)``, ``f"{E}"`` and ``"..." % E``, whose addresses are replaced by numbers. (A pin gives the
 program the same value in every run, for one kind of nondeterminism, everywhere or at some lines.)
 ``numpy.ndarray(shape)``, a class that returns uninitialized memory, is wrapped in the same way. Line numbers do not
 change.
@@ -29,7 +30,10 @@ _ITERATING = frozenset(  # names of functions that iterate over an argument or d
 )
 _ORDER, _HASH, _POP = "__tfdet_order__", "__tfdet_hash__", "__tfdet_pop__"
 _ID, _ARRAY = "__tfdet_id__", "__tfdet_array__"
+_TEXT, _REPR, _STR = "__tfdet_text__", "__tfdet_repr__", "__tfdet_str__"
 _ADDRESS = re.compile(r"0x[0-9a-fA-F]+")
+_TEXT_FUNCTIONS = {"repr": _REPR, "str": _STR}  # as sort keys
+_AT = " at 0x"  # in the text of an object that has none of its own
 _KEPT = 200  # elements of a set's order
 
 
@@ -49,6 +53,9 @@ class UserSets(object):
         setattr(builtins, _POP, self._pop)
         setattr(builtins, _ID, self._id)
         setattr(builtins, _ARRAY, self._array)
+        setattr(builtins, _TEXT, self._text)
+        setattr(builtins, _REPR, lambda value: self._text(repr(value)))
+        setattr(builtins, _STR, lambda value: self._text(str(value)))
         loader = importlib.machinery.SourceFileLoader
         original, is_user, compile_text = loader.get_code, self._interposer.is_user, self.compile
 
@@ -97,6 +104,16 @@ class UserSets(object):
             number = self._numbers.setdefault(id(value), (len(self._numbers), value))[0]
         self._interposer.note(Addresses.name, place, "id()", number, is_held)
         return number
+
+    def _text(self, text):
+        if type(text) is not str or _AT not in text:
+            return text
+        place = self._interposer.place()
+        is_held = self._interposer.is_pinned(Addresses.name, place)
+        addresses = dict.fromkeys(_ADDRESS.findall(text))
+        self._interposer.note(Addresses.name, place, "an object's text", list(addresses)[:_KEPT], is_held)
+        numbers = {address: "0x{:x}".format(number) for number, address in enumerate(addresses)}
+        return _ADDRESS.sub(lambda match: numbers[match.group()], text) if is_held else text
 
     def _array(self, value):
         if type(value).__module__ != "numpy" or type(value).__name__ != "ndarray":
@@ -189,6 +206,19 @@ class _CallInserter(ast.NodeTransformer):
         call = ast.Call(ast.Name(name, ast.Load()), [node], [])
         return ast.fix_missing_locations(ast.copy_location(call, node))
 
+    def visit_JoinedStr(self, node):
+        self.generic_visit(node)
+        return self._wrap_call(node, _TEXT)
+
+    def visit_FormattedValue(self, node):
+        node.value = self.visit(node.value)  # not the format behind it, which must stay a text
+        return node
+
+    def visit_BinOp(self, node):
+        self.generic_visit(node)
+        is_format = isinstance(node.op, ast.Mod) and isinstance(getattr(node.left, "value", None), str)
+        return self._wrap_call(node, _TEXT) if is_format else node
+
     def visit_For(self, node):
         self.generic_visit(node)
         node.iter = self._wrap_call(node.iter)
@@ -209,6 +239,11 @@ class _CallInserter(ast.NodeTransformer):
     def visit_Call(self, node):
         self.generic_visit(node)
         name = node.func.id if isinstance(node.func, ast.Name) else getattr(node.func, "attr", None)
+        if name in ("str", "repr", "format") and (name == "format" or isinstance(node.func, ast.Name)):
+            return self._wrap_call(node, _TEXT)
+        for keyword in node.keywords:
+            if keyword.arg == "key" and getattr(keyword.value, "id", None) in _TEXT_FUNCTIONS:
+                keyword.value.id = _TEXT_FUNCTIONS[keyword.value.id]
         if name == "hash" and isinstance(node.func, ast.Name) and len(node.args) == 1:
             return ast.copy_location(self._wrap_call(node.args[0], _HASH), node)
         if name == "pop" and not node.args and not node.keywords and isinstance(node.func, ast.Attribute):

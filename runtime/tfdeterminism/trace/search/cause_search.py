@@ -34,7 +34,8 @@ from .summed_tensors import SummedTensors
 _LIKELY = 5  # kinds that are tried alone
 _ALWAYS = ("hash-seed", "addresses", "memory", "switches", "one-thread")  # leave no trace in the ledger
 _FINE = 3  # a pin with a smaller `coarseness` removes one source of nondeterminism alone
-_NOTED = tuple(kind.name for kind in kinds.ALL if not kind.has_pin)
+_UNPINNED = tuple(kind.name for kind in kinds.ALL if not kind.has_pin)
+_NOTED = _UNPINNED + tuple(kind.name for kind in kinds.ALL if kind.is_partial)
 _CONSTANT = tuple(kind.name for kind in kinds.ALL if kind.constant)  # the same in all runs on one machine
 _LONG_RUN = 600  # seconds
 _RUNS_OF_A_PROOF = 12
@@ -47,7 +48,8 @@ _LONGER = 3  # factor on the number of runs while values at a line of the progra
 _RARELY = ("hash-seed", "random", "pid")  # kinds whose values may differ while the ends seldom do
 _VARIED = ("listing", "mtime", "completion", "time-zone", "machine")  # get other values if runs without pins agree
 _OUTSIDE = ("files", "schedule", "switches", "one-thread")  # their pins give no values inside the program
-_PROCESSORS = "processors"
+_SHOW_VALUES = {"hash-seed": 1, "listing": 2, "mtime": 2, "addresses": 2, "system": 1}  # {kind: its rank if all agree}
+_PROCESSORS, _BACKGROUND = "processors", kinds.BackgroundThread.name
 _ENTERS_BY = {"time-zone": "clock"}  # {varied kind: kind whose ledger rows show its lines}
 _SEEDS = (1, 2)  # of variations; two, because one run may differ by chance
 
@@ -67,6 +69,7 @@ class CauseSearch(object):
         self._line_pins = {}  # of a line that was proved before its kind
         self._ends = {}  # {key of pins: (the pins, ends of all runs with them)}
         self._last_run = None  # number of the last run that the search may make; None for no limit
+        self._held_calls = set()  # (kind, line, function) of calls that got a pinned value in any run
         self._without_one = {}  # {kind: ends of runs in which all causes but this one were pinned}
         self._confirmed = []  # ends of the runs that confirmed all causes
         self.hold_counts = {}  # {kind: how often its pin gave a value in the last run}
@@ -159,6 +162,7 @@ class CauseSearch(object):
                 self._copy.restore_only(pins["files"])
             what = "pinned: " + self._describe_pins(pins) if pins else doing
             runs.append(self._runs.run(turn, pins, what=what))
+            self._held_calls.update((row.kind, row.place, row.what) for row in runs[-1].ledger if row.held)
             if "random" in pins:
                 self._copy.remove_temporary(runs[-1].ledger)
             if not runs[-1].failed:
@@ -267,15 +271,18 @@ class CauseSearch(object):
         is_wanted(places): whether a pin that holds there is wanted; only: name of the kind, None for any.
         """
         tried = [
-            ((chance.most_frequent(ends) + 1.0) / (len(ends) + 2.0), key)
+            (chance.share(ends), key)
             for key, (pins, ends) in self._ends.items()
             if len(pins) == 1 and only in (None, list(pins)[0]) and all(map(is_wanted, pins.values()))
         ]
         if not tried:
             return {}, []
-        pins = self._ends[max(tried)[1]][0]
-        self._progress.planned += _RUNS_OF_A_PART
-        runs = self.run_series(pins, _RUNS_OF_A_PART, whole=True)
+        pins, known_ends = self._ends[max(tried)[1]]
+        self._progress.planned += _FIRST_RUNS
+        runs = self.run_series(pins, _FIRST_RUNS, whole=True)
+        if chance.share(known_ends) > chance.share(self._ends_without_pins()):
+            self._progress.planned += _RUNS_OF_A_PART - len(runs)
+            runs += self.run_series(pins, _RUNS_OF_A_PART - len(runs), whole=True)
         self.hold_counts.update(_count_held_calls(pins, runs[-1].ledger))
         ends = [self._end_of(run) for run in runs if not run.failed]
         if len(ends) < len(runs):
@@ -432,7 +439,7 @@ class CauseSearch(object):
             excluded.discard("files")
         else:
             excluded.add("files")
-        excluded.update(_NOTED)
+        excluded.update(_UNPINNED + (_BACKGROUND,))
         (excluded.discard if self._schedules else excluded.add)("schedule")
         return [kind.name for kind in kinds.ALL if kind.name not in excluded]
 
@@ -457,8 +464,26 @@ class CauseSearch(object):
                 new_names = [name for name in names if name not in smaller]  # one of these is needed
                 single = next(([name] for name in new_names if self.agree(self._expand_pins([name], lines))), None)
                 return single or self._minimize(names)
+            found = self._find_background_thread() if names == likely else None
+            if found:
+                return found
             smaller = names
+        return self._find_beside_background_threads(candidates)
+
+    def _find_background_thread(self):
+        """Return the kind of threads that run freely, if one such line alone suffices, else None."""
+        for place in self.background_lines():
+            if self.agree({_BACKGROUND: [place]}):
+                self._line_pins = {_BACKGROUND: [place]}
+                return [_BACKGROUND]
         return None
+
+    def _find_beside_background_threads(self, candidates):
+        """Return the smallest set with that kind, if threads run freely and all pins suffice, else None."""
+        names = candidates + [_BACKGROUND]
+        is_enough = self._runs.run_on and self.agree(self._expand_pins(names, False))
+        self._pins_address_lines = False
+        return self._minimize(names) if is_enough else None
 
     def _find_likeliest_line(self, names):
         """Return the pins of the likeliest kind at its likeliest line if they suffice, else {}.
@@ -514,8 +539,8 @@ class CauseSearch(object):
         if name == "random":
             has_user_draw = any(row.is_in_user_code or row.what == kinds.FIRST_DRAW for row in self.ledger_rows(name))
             return (0 if has_user_draw else 2), order
-        if name in ("hash-seed", "listing", "mtime", "addresses"):
-            return (0 if self.differing_places(name) else 1 if name == "hash-seed" else 2), order
+        if name in _SHOW_VALUES:
+            return (0 if self.differing_places(name) else _SHOW_VALUES[name]), order
         if name in ("switches", "one-thread") or not any(row.is_in_user_code for row in self.ledger_rows(name)):
             return 2, order
         return (1 if name in ("clock", "memory", "one-worker") else 0), order
@@ -525,6 +550,10 @@ class CauseSearch(object):
     def ledger_rows(self, kind):
         """Return the LedgerRows of a kind in the runs without pins."""
         return [row for run in self.baseline for row in run.ledger if row.kind == kind]
+
+    def background_lines(self):
+        """Return the lines that start threads which run freely: those that compute before those that wait."""
+        return sorted(self._runs.run_on, key=lambda place: (self._runs.run_on[place], place))
 
     def users_lines(self, kind):
         """Return the user's lines at which a kind enters."""
@@ -568,8 +597,9 @@ class CauseSearch(object):
         return first_uses
 
     def _list_noted(self, names):
-        """Return texts about the calls of these kinds at the user's lines."""
-        return _texts_of_calls(row for name in names for row in self.ledger_rows(name))
+        """Return texts about the calls of these kinds at the user's lines that no pin reached."""
+        rows = [row for name in names for row in self.ledger_rows(name)]
+        return _texts_of_calls(row for row in rows if (row.kind, row.place, row.what) not in self._held_calls)
 
     # Variations
 
@@ -578,23 +608,27 @@ class CauseSearch(object):
         names = [name for name in _VARIED if self._users_places(name)] + [_PROCESSORS]
         if "PYTHONHASHSEED" in os.environ:
             names.append("hash-seed")  # that the runs agree may rest on it
-        self._progress.planned += len(names)
+        self.interventions.varied += names
+        if len(names) > len(_SEEDS) and not any(self._differs_varied(names, seed, or_fails=True) for seed in _SEEDS):
+            return
         for name in names:
-            self.interventions.varied.append(name)
             is_confirmed = any if name == "time-zone" else all  # no chance is in it, and one of two may share the day
-            if is_confirmed(self._differs_varied(name, seed) for seed in _SEEDS):
+            if is_confirmed(self._differs_varied([name], seed) for seed in _SEEDS):
                 self.interventions.latent.append({"kind": name, "places": self._users_places(name)})
 
     def _users_places(self, name):
         """Return the user's lines at which a varied kind enters."""
         return self.users_lines(_ENTERS_BY.get(name, name))
 
-    def _differs_varied(self, name, seed):
-        """Return whether a run with a varied kind ends unlike all others. A failed run does not count."""
+    def _differs_varied(self, names, seed, or_fails=False):
+        """Return whether a run with varied kinds ends unlike all others, or, if that counts, fails."""
+        self._progress.planned += 1
         self._copy.restore()
-        run = self._runs.run(0, vary={name: seed}, what="varied: " + name)
+        run = self._runs.run(0, vary=dict.fromkeys(names, seed), what="varied: " + " and ".join(names))
         tiers = [WEIGHTS] if self.interventions.compared == WEIGHTS else [FILES, PRINTED]
-        return not run.failed and any(
+        if run.failed:
+            return or_fails
+        return any(
             run.ends[tier] not in {run_without.ends[tier] for run_without in self.baseline} for tier in tiers
         )
 

@@ -29,6 +29,11 @@ def most_frequent(ends):
     return max(collections.Counter(ends).values())
 
 
+def share(ends):
+    """Return which share of runs ends as the most frequent of these do (the rule of succession)."""
+    return (most_frequent(ends) + 1.0) / (len(ends) + 2.0)
+
+
 def probability(without, pinned):
     """Return the probability that as many pinned runs agree if the pins change nothing (Fisher's exact test).
 

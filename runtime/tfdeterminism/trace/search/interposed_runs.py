@@ -49,7 +49,8 @@ class InterposedRuns(object):
     """The runner of a program under interposition.
 
     runner: a program_runner.ProgramRunner; copy: a program_copy.ProgramCopy; folder: for ledgers and traces;
-    schedules: a schedules.Schedules; progress: a progress.Progress.
+    schedules: a schedules.Schedules; progress: a progress.Progress. count: number of runs so far; run_on: {line that
+    starts a thread for which a pin waited in vain: whether the thread waits itself}.
     """
 
     def __init__(self, runner, copy, folder, schedules, progress):
@@ -57,7 +58,7 @@ class InterposedRuns(object):
         self._folder, self._out = os.path.join(folder, "interposed"), ""  # of all runs, and of the last
         self._epoch = time.time()
         self._plain_seconds = None  # the duration of the longest run without pins, once one has ended
-        self.count = 0
+        self.count, self.run_on = 0, {}
 
     def run(self, turn, pins=None, vary=None, what="without pins", require=False, more=None):
         """Run the program once and return an InterposedRun.
@@ -82,7 +83,7 @@ class InterposedRuns(object):
             with self._schedules.require_launches(os.path.join(self._out, "run") if require else None):
                 environment.update(self._schedules.run_environment(turn) or {}, **self._pinned_schedule(pins or {}))
                 prepare = _child_setup(pins or {}, vary or {})
-                self._runner.record(self.count, options, environment, prepare, self._limit())
+                self._runner.record(self.count, options, environment, prepare, self._limit(pins or {}))
         except DeviceUnusedError:
             raise
         except ProgramFailedError as error:
@@ -92,6 +93,8 @@ class InterposedRuns(object):
         if not (pins or vary or more or failed):  # a pin may make a program wait for ever
             self._plain_seconds = max(self._plain_seconds or 0, run.seconds)
         run.ledger = ledger.read_ledgers(self._out)
+        self.run_on.update((row.place, True) for row in run.ledger if row.what == kinds.WAITS)
+        self.run_on.update((row.place, False) for row in run.ledger if row.what == kinds.RUNS_ON)
         run.files = self._copy.changed()
         if failed is None:
             run.ends = {
@@ -101,9 +104,16 @@ class InterposedRuns(object):
             }
         return run
 
-    def _limit(self):
-        """Return the seconds that a run may take, None as long as no run without pins has ended."""
-        return None if self._plain_seconds is None else max(_PATIENCE * self._plain_seconds, _SHORTEST_LIMIT)
+    def _limit(self, pins):
+        """Return the seconds that a run may take, None as long as no run without pins has ended.
+
+        A program may wait for ever for a thread that does nothing.
+        """
+        if self._plain_seconds is None:
+            return None
+        if kinds.BackgroundThread.name in pins:
+            return _LONGEST_WAIT * (self._longest_wait() + _SHORTEST_WAIT)
+        return max(_PATIENCE * self._plain_seconds, _SHORTEST_LIMIT)
 
     def _longest_wait(self):
         """Return the seconds for which a started thread is waited for: alone it takes no longer than beside others."""

@@ -67,6 +67,8 @@ class PlaceSearch(object):
         """Return the places of a kind, the likeliest first."""
         if not kinds.BY_NAME[name].has_places:
             return []
+        if name == kinds.BackgroundThread.name:
+            return self._search.background_lines()
         return self._files() if name == "files" else self._rank_places(name)
 
     def _files(self):

@@ -16,6 +16,7 @@ def interpose(kinds, torch):
     """
     _random(kinds["random"], torch)
     _memory(kinds["memory"], torch)
+    kinds["system"].replace_call(torch.cuda, "mem_get_info")
     switches = kinds["switches"]
     if switches.is_pinned("-"):
         torch.use_deterministic_algorithms(True, warn_only=True)

@@ -4,6 +4,7 @@ A pin gives a program the same value in every run; a coarse one removes other no
 """
 
 from .addresses import Addresses
+from .background_thread import RUNS_ON, WAITS, BackgroundThread
 from .clock import TIMERS, Clock
 from .completion import Completion
 from .environment import Environment
@@ -29,9 +30,12 @@ __all__ = [
     "BY_NAME",
     "FIRST_DRAW",
     "LATER_DRAW",
+    "RUNS_ON",
     "TEMPORARY_NAME",
     "TIMERS",
+    "WAITS",
     "Addresses",
+    "BackgroundThread",
     "Schedule",
 ]
 
@@ -56,5 +60,6 @@ ALL = (
     Switches,
     OneThread,
     OneWorker,
+    BackgroundThread,
 )
 BY_NAME = {kind.name: kind for kind in ALL}

@@ -17,6 +17,7 @@ class Kind(object):
     required_pins: pins that must be active, too.
     environment: variables that pin it in a new process.
     has_pin: whether there is a pin. Without one, calls are only noted.
+    is_partial: whether the pin does not reach all calls that are noted.
     constant: whether the value is the same in all runs on one machine, so that it is only varied.
     """
 
@@ -26,6 +27,7 @@ class Kind(object):
     required_pins = ()  # type: tuple
     environment = {}  # type: dict
     has_pin = True
+    is_partial = False
     constant = False
 
     def __init__(self, interposer):

@@ -8,6 +8,7 @@ which worker runs which task, pipes, a thread that runs until it is told to end.
 ``for future in as_completed(futures)``.
 """
 
+import contextlib
 import functools
 import itertools
 import os
@@ -17,12 +18,14 @@ import time
 import weakref
 import zlib
 
+from .background_thread import RUNS_ON, WAITS, BackgroundThread
 from .base import Kind, no_value
 
 _NANOSLEEP = ("230", "35")  # numbers of system calls on x86-64: a child that sleeps does not wait for its parent
 _PATIENCE = 0.3  # seconds without work after which a thread counts as one that waits
 _QUEUE_PATIENCE = 0.05  # the same at each call of a queue, of which a program makes many
 _AFTER_THE_LONGEST = 1.0  # seconds, once a start was waited for in vain: it runs until it is told to end
+_MARKER = "a-thread-runs-on"  # a file: in an earlier run a start was waited for in vain
 _QUEUE_CALLS = ("put", "get", "put_nowait", "get_nowait")
 _POOL_WAIT = 10  # seconds that a pool's task is waited for
 _PROXY_FRAMES = 2  # a manager's proxy calls by a function of its own
@@ -56,6 +59,10 @@ class Completion(Kind):
     def open(self):
         self._sleepers = 0
         self._longest = float(self.interposer.settings["longest_wait"])
+        self._marker = os.path.join(self.interposer.settings["kept"], _MARKER)
+        if os.path.exists(self._marker):
+            self._longest = min(self._longest, _AFTER_THE_LONGEST)
+        self._longest_in_queues = self._longest
         self._starts, self._last_task = 0, None
         time.sleep = self._counted_sleep
         if self.seed is not None:
@@ -103,11 +110,21 @@ class Completion(Kind):
 
     # Starts: the caller waits until the started thread or process has ended, or waits itself
 
-    def _settle(self, has_ended, work, pids=("self",), patience=_PATIENCE):
-        """Wait until a started thread, process or task has ended, or waits itself.
+    def _settle_thread(self, place, thread):
+        """Wait until a started thread has ended; one that has not is noted."""
+        runs_on = self._settle(lambda: not thread.is_alive(), self._own_work)
+        if thread.is_alive():
+            self.interposer.note(BackgroundThread.name, place, RUNS_ON if runs_on else WAITS)
+        if runs_on:
+            with self.interposer.without_notes(), contextlib.suppress(OSError), open(self._marker, "w"):
+                pass
+
+    def _settle(self, has_ended, work, pids=("self",), patience=_PATIENCE, longest=None):
+        """Wait until a started thread, process or task has ended, or waits itself; return whether it did neither.
 
         has_ended(): returns whether it has ended; work(): returns a number that rises while it works; pids: processes
-        that it may be in; patience: the seconds without work after which it counts as one that waits.
+        that it may be in; patience: the seconds without work after which it counts as one that waits; longest: the
+        seconds after which it is no longer waited for, None for the setting "longest_wait".
         """
         begin = idle_since = _clock()
         previous = work()
@@ -116,11 +133,12 @@ class Completion(Kind):
             now, current = _clock(), work()
             if current != previous or self._sleepers:
                 previous, idle_since = current, now
-            if now - begin > self._longest:
-                self._longest = _AFTER_THE_LONGEST
-                break
+            if now - begin > (longest or self._longest):
+                self._longest = min(self._longest, _AFTER_THE_LONGEST)
+                return True
             if now - idle_since > patience and not any(map(_has_running_thread, pids)):
                 break
+        return False
 
     def _own_work(self):
         """Return the CPU time of the other threads in hundredths of a second, coarse enough to hide the query's own."""
@@ -132,7 +150,7 @@ class Completion(Kind):
     def _hook_threads(self, module):
         def start(place, original, thread):
             original(thread)
-            self._settle(lambda: not thread.is_alive(), self._own_work)
+            self._settle_thread(place, thread)
 
         self.replace(module.Thread, "start", start, unless=self.is_called_by_library, varied=self._delayed_thread)
 
@@ -145,7 +163,9 @@ class Completion(Kind):
             references.append(weakref.ref(queue))
 
         def after_the_others(place, original, *args, **kwargs):
-            self._settle(lambda: _others_wait_for(references), self._own_work, patience=_QUEUE_PATIENCE)
+            others_wait = functools.partial(_others_wait_for, references)
+            if self._settle(others_wait, self._own_work, patience=_QUEUE_PATIENCE, longest=self._longest_in_queues):
+                self._longest_in_queues = min(self._longest_in_queues, _AFTER_THE_LONGEST) / 2  # calls may be many
             return original(*args, **kwargs)
 
         module.Queue.__init__ = __init__

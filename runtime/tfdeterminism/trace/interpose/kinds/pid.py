@@ -1,9 +1,10 @@
 """The numbers of a process and its threads.
 
 Pinned: os.getpid returns a number that follows from the process's position in the tree of processes, and so does
-multiprocessing.current_process().pid; os.kill maps it to the real number. threading.get_ident and get_native_id return
+multiprocessing.current_process().pid, and os.getppid one that follows from the parent's; os.kill maps both to the real
+numbers. threading.get_ident and get_native_id return
 to a user's line a number that follows from the thread's name. Cannot be pinned: Process.pid of another process,
-Popen.pid and Thread.ident, getppid, C code. Example: ``numpy.random.seed(os.getpid())``.
+Popen.pid and Thread.ident, C code. Example: ``numpy.random.seed(os.getpid())``.
 """
 
 import os
@@ -19,10 +20,12 @@ class Pid(Kind):
     name, label, coarseness = "pid", "the number of a process or thread", 0
 
     def open(self):
-        getpid, kill = os.getpid, os.kill
+        getpid, getppid, kill = os.getpid, os.getppid, os.kill
         self.replace(os, "getpid", lambda *_: self._number(), unless=self.is_called_by_library)
+        self.replace(os, "getppid", lambda *_: self._number_of_parent(), unless=self.is_called_by_library)
         if self.name in self.interposer.pins:
-            os.kill = lambda pid, signal: kill(getpid() if pid == self._number() else pid, signal)
+            real = lambda pid: {self._number(): getpid, self._number_of_parent(): getppid}.get(pid, lambda: pid)()  # noqa: E731
+            os.kill = lambda pid, signal: kill(real(pid), signal)
 
         for name in ("get_ident", "get_native_id"):  # the second came with Python 3.8
             if hasattr(threading, name):
@@ -45,4 +48,11 @@ class Pid(Kind):
 
     def _number(self):
         # stream: the task of a pool that this thread runs, else the position of the process.
-        return 2 + zlib.crc32(self.interposer.stream.encode()) % _LARGEST
+        return _number_of(self.interposer.stream)
+
+    def _number_of_parent(self):
+        return _number_of(self.interposer.position.rpartition(".")[0])
+
+
+def _number_of(stream):
+    return 2 + zlib.crc32(stream.encode()) % _LARGEST
