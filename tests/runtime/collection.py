@@ -138,7 +138,8 @@ class ForkedRunner(ProgramRunner):
         arguments = [*TRACE, "run", *options, "--", *self._program]
         job = Job(arguments, environment=dict(environment or {}), fresh=self._fresh, alone=True)
         (ran,) = self._forks.run([job])
-        Path(self._log).write_text(ran.stdout + ran.stderr, "utf-8")
+        Path(self._output).write_text(ran.stdout, "utf-8")
+        Path(self._errors).write_text(ran.stderr, "utf-8")
         if ran.returncode:
             raise self._to_error(ran.returncode, number)
 

@@ -258,6 +258,70 @@ print(random.random())
     assert (fix["result"], [line for line in fix["diff"] if line[:2] == "+ "]) == ("holds", ["+    return '0'"])
 
 
+SETS_OF_SETS = """
+found = {frozenset((a, b)) for a in "uvwxyz" for b in "uvwxyz"}
+print([sorted(one) for one in found])
+"""
+
+
+def test_the_fix_of_a_set_of_sets_sorts_each(tmp_path: Path) -> None:
+    """Sets are ordered by their subsets alone, and their texts by the hash seed."""
+    code, output = located(write_program(tmp_path, main=SETS_OF_SETS), "--fix")
+    assert (code, places_of(output)) == (5, [("hash-seed", "main.py", 2)])
+    new_lines = [line for line in output["causes"][0]["fix"]["diff"] if line.startswith("+print")]
+    assert new_lines == ["+print([sorted(one) for one in sorted(found, key=sorted)])"]
+
+
+ORDER_BY_HASH = """
+class Node:
+    def __init__(self, name):
+        self.name = name
+nodes = [Node(n) for n in range(40)]
+nodes.sort(key=hash)
+with open("order.txt", "w") as target:
+    target.write(" ".join(str(node.name) for node in nodes))
+"""
+
+
+def test_a_file_that_is_only_written_is_no_cause(tmp_path: Path) -> None:
+    """It changes the listing of the folder, and by that addresses."""
+    code, output = located(write_program(tmp_path, main=ORDER_BY_HASH))
+    assert (code, places_of(output)) == (1, [("addresses", "main.py", 5)])
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    hidden = ORDER_BY_HASH.replace("nodes.sort(key=hash)", "by = hash\nnodes.sort(key=by)")
+    code, output = located(write_program(elsewhere, main=hidden))
+    assert (code, [cause["kind"] for cause in output["causes"]]) == (1, ["addresses"])
+
+
+def test_progress_on_standard_error_is_no_result(tmp_path: Path) -> None:
+    text = "import os, sys\nprint(os.urandom(4), file=sys.stderr)\n"
+    code, output = located(write_program(tmp_path, main=text + "open('result', 'w').write('same')"))
+    found = output["interventions"]
+    assert (code, found["verdict"], found["compared"]) == (0, "same", "written files")
+    assert found["also_differ"] == ["text on standard error"]
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    code, output = located(write_program(elsewhere, main=text))
+    assert (code, output["interventions"]["compared"]) == (1, "text on standard error")
+
+
+def test_a_timer_is_no_race_of_threads(tmp_path: Path) -> None:
+    """To wait for it would let the program do nothing, and its runs agree."""
+    text = """
+import threading
+done = threading.Event()
+timer = threading.Timer(0.05, done.set)
+timer.start()
+steps = 0
+while not done.is_set():
+    steps += 1
+print(steps)
+"""
+    code, output = located(write_program(tmp_path, main=text))
+    assert (code, output["causes"], output["interventions"]["noted"]) == (1, [], ["Timer at main.py:3"])
+
+
 def test_timers_are_noted(tmp_path: Path) -> None:
     _, output = located(write_program(tmp_path, main=TIMERS))
     assert output["interventions"]["noted"] == [

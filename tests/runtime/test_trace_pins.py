@@ -136,7 +136,15 @@ except subprocess.CalledProcessError as error:
     assert (tmp_path / "written").read_text() == 3 * "x\n"
 
 
-OBJECT_TEXTS = ("repr(x)", "str(x)", "f'{x!r:>60}'", "'%r' % (x,)", "'{}'.format([x])", "sorted(y, key=repr)[0].n")
+OBJECT_TEXTS = (
+    "repr(x)",
+    "str(x)",
+    "f'{x!r:>60}'",
+    "'%r' % (x,)",
+    "'{}'.format([x])",
+    "sorted(y, key=repr)[0].n",
+    "min(y, key=hash).n",
+)
 
 
 @pytest.mark.parametrize("expression", OBJECT_TEXTS)
@@ -154,6 +162,18 @@ print({expression})
 """)
     assert len(program.printed(4, pins={"random": None})) > 1
     assert len(program.printed(3, pins={"random": None, "addresses": ["main.py:9"]})) == 1
+
+
+def test_a_set_of_sets_is_pinned_at_its_line(runner: Any) -> None:
+    program = runner("""
+pairs = {frozenset((a, b)) for a in "uvwxyz" for b in "uvwxyz"}
+names = {("k", pair) for pair in pairs}
+print([sorted(pair) for pair in pairs])
+print([sorted(pair) for _, pair in names])
+print(hash(frozenset("abc")))
+""")
+    assert len(program.printed(3)) > 1
+    assert len(program.printed(3, pins={"hash-seed": [f"main.py:{line}" for line in range(1, 7)]})) == 1
 
 
 def test_functions_take_their_arguments_by_keyword(runner: Any) -> None:

@@ -107,7 +107,8 @@ def test_calls_computed_by_cpu_fallbacks_are_named(tmp_path: Path) -> None:
     """They are read from the virtual GPU's messages, with the kind of a graph's operation."""
     calls = ["cublasSgemm_v2", "cudnnBackendExecute(CONVOLUTION_FORWARD)"]
     program = tmp_path / "program.py"
-    program.write_text(f"for call in {calls}: print('vgpu:', call, 'is computed by a CPU fallback: its last bits')\n")
+    message = "print('vgpu:', call, 'is computed by a CPU fallback: its last bits', file=sys.stderr)"
+    program.write_text(f"import sys\nfor call in {calls}: {message}\n")
     runner = ProgramRunner([str(program)], str(tmp_path))
     with pytest.raises(ProgramFailedError):  # it uses no framework
         runner.record(1, ["--out", str(tmp_path / "trace")])

@@ -50,6 +50,8 @@ FIXES = [
     ("addresses", "part = hash(node) % 5", "part = __import__('zlib').crc32(repr(node).encode()) % 5"),
     ("hash-seed", "node = self.near.pop()", "node = min(self.near); self.near.remove(node)"),
     ("hash-seed", "x = list(set(words))", "x = list(sorted(set(words)))"),
+    ("system", "t = os.times().elapsed", "t = (next(_TICKS) / 1000)"),
+    ("system", "t = getrusage(0).ru_utime", "t = (next(_TICKS) / 1000)"),
     ("hash-seed", "for one in labels:\n    pass", "for one in sorted(labels):\n    pass"),
     (
         "hash-seed",

@@ -35,6 +35,7 @@ _WORDS = {
     "system": "use a number that you choose, not what the system or another program answers",
     "schedule": "switch to deterministic ops",
 }
+_SORTS = ("sorted({})", "sorted({}, key=repr)", "sorted({}, key=sorted)")  # of values; of any; of sets
 _DIGEST = "__import__('zlib').crc32(repr({}).encode())"  # the same in each process, unlike hash()
 _AT_ONCE = "(lambda future: (future.exception(), future)[1])({})"  # waits for a task and returns its future
 # What _tasks_in_turn() and _start_in_turn() write.
@@ -58,8 +59,9 @@ _SEEDED_BY = tuple(  # functions that take a seed
 )
 _SYSTEM_CALLS = tuple(  # functions that return the state of the system
     "getloadavg virtual_memory swap_memory disk_usage statvfs getrusage memory_info memory_full_info "
-    "mem_get_info".split()
+    "mem_get_info times".split()
 )
+_CPU_TIMES = ("user", "system", "elapsed", "children_user", "children_system", "times")
 _TIMES = tuple(
     "time time_ns perf_counter perf_counter_ns monotonic monotonic_ns now utcnow timestamp".split()
 )
@@ -364,7 +366,7 @@ def _sort_sets(code):
     iterables = sorted(_unsorted(iterables), key=_set_rank)
     edits = []
     for node in iterables:
-        edits += [code.replace(node, text.format(code.text(node))) for text in ("sorted({})", "sorted({}, key=repr)")]
+        edits += [code.replace(node, text.format(code.text(node))) for text in _SORTS]
     return edits + _take_the_least(code) + _digests(code)
 
 
@@ -460,6 +462,8 @@ def _use_constant_answer(code):
 
 def _chosen_number(name):
     """Return the text of a number in place of one with this name, such as "available" or "percent"."""
+    if "time" in name or name in _CPU_TIMES:
+        return "(next(_TICKS) / 1000)"
     return {"percent": "50.0", "getloadavg": "1.0"}.get(name, "(1 << 30)")
 
 

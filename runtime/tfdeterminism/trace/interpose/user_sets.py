@@ -32,7 +32,7 @@ _ORDER, _HASH, _POP = "__tfdet_order__", "__tfdet_hash__", "__tfdet_pop__"
 _ID, _ARRAY = "__tfdet_id__", "__tfdet_array__"
 _TEXT, _REPR, _STR = "__tfdet_text__", "__tfdet_repr__", "__tfdet_str__"
 _ADDRESS = re.compile(r"0x[0-9a-fA-F]+")
-_TEXT_FUNCTIONS = {"repr": _REPR, "str": _STR}  # as sort keys
+_KEYS = {"repr": _REPR, "str": _STR, "hash": _HASH}  # functions as sort keys
 _AT = " at 0x"  # in the text of an object that has none of its own
 _KEPT = 200  # elements of a set's order
 
@@ -129,7 +129,7 @@ class UserSets(object):
         place = self._interposer.place()
         kind = Addresses.name if _has_address(value) else HashSeed.name
         is_held = self._interposer.is_pinned(kind, place)
-        text = repr(_sort_key(value) if kind == Addresses.name else value)
+        text = repr(_sort_key(value)) if kind == Addresses.name else _stable_repr(value)
         number = zlib.crc32(text.encode("utf-8", "surrogateescape")) if is_held else hash(value)
         self._interposer.note(kind, place, "hash()", number, is_held)
         return number
@@ -172,8 +172,17 @@ def _ages(addresses):
 
 def _sort_key(value):
     """Return a sort key by value; for an object without a value, by its attributes."""
-    texts = [repr(value), repr(sorted(getattr(value, "__dict__", {}).items(), key=str))]
+    texts = [_stable_repr(value), repr(sorted(getattr(value, "__dict__", {}).items(), key=str))]
     return (type(value).__name__,) + tuple(_ADDRESS.sub("", text) for text in texts)
+
+
+def _stable_repr(value):
+    """Return repr(value), with the elements of a set in the order of their own texts; also in tuples."""
+    if type(value) is tuple:
+        return "({})".format(", ".join(map(_stable_repr, value)))
+    if type(value) is frozenset:
+        return "{{{}}}".format(", ".join(sorted(map(_stable_repr, value))))
+    return repr(value)
 
 
 def _assigns_id(tree):
@@ -242,8 +251,8 @@ class _CallInserter(ast.NodeTransformer):
         if name in ("str", "repr", "format") and (name == "format" or isinstance(node.func, ast.Name)):
             return self._wrap_call(node, _TEXT)
         for keyword in node.keywords:
-            if keyword.arg == "key" and getattr(keyword.value, "id", None) in _TEXT_FUNCTIONS:
-                keyword.value.id = _TEXT_FUNCTIONS[keyword.value.id]
+            if keyword.arg == "key" and getattr(keyword.value, "id", None) in _KEYS:
+                keyword.value.id = _KEYS[keyword.value.id]
         if name == "hash" and isinstance(node.func, ast.Name) and len(node.args) == 1:
             return ast.copy_location(self._wrap_call(node.args[0], _HASH), node)
         if name == "pop" and not node.args and not node.keywords and isinstance(node.func, ast.Attribute):

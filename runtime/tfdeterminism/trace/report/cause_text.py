@@ -1,6 +1,6 @@
 """Proven causes as text: cause, place and fix in three lines, and below them the evidence."""
 
-from ..search.interposed_runs import PRINTED, WEIGHTS
+from ..search.interposed_runs import ERRORS, PRINTED, WEIGHTS
 from ..search.proven_cause import (
     ALL_DIFFER,
     ALL_FAIL,
@@ -141,7 +141,7 @@ def _fix_lines(cause):
 
 
 def _differ(interventions):
-    return interventions.compared + (" differs" if interventions.compared == PRINTED else " differ")
+    return interventions.compared + (" differs" if interventions.compared in (PRINTED, ERRORS) else " differ")
 
 
 def _ends(interventions):

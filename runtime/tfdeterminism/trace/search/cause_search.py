@@ -13,7 +13,7 @@ import os
 
 from ..interpose import kinds
 from . import chance
-from .interposed_runs import FILES, PRINTED, WEIGHTS
+from .interposed_runs import ERRORS, FILES, PRINTED, WEIGHTS
 from .minimize import ddmin
 from .place_search import PlaceSearch
 from .proven_cause import (
@@ -130,11 +130,16 @@ class CauseSearch(object):
             )
 
     def _compare(self):
-        """Choose what is compared: weights if there are any, else files that differ, else the printed text."""
+        """Choose what is compared: weights if there are any, else files that differ, else the printed text.
+
+        A program writes its progress to standard error: that is compared if there is nothing else.
+        """
         runs = self.baseline
-        known_tiers = [tier for tier in (WEIGHTS, FILES, PRINTED) if all(run.ends[tier] is not None for run in runs)]
+        tiers = (WEIGHTS, FILES, PRINTED, ERRORS)
+        known_tiers = [tier for tier in tiers if any(run.ends[tier] is not None for run in runs)]
         differing_tiers = [tier for tier in known_tiers if len({run.ends[tier] for run in runs}) > 1]
-        self.interventions.compared = WEIGHTS if WEIGHTS in known_tiers else (differing_tiers + known_tiers)[0]
+        results = [tier for tier in differing_tiers + known_tiers if tier != ERRORS] or [ERRORS]
+        self.interventions.compared = WEIGHTS if WEIGHTS in known_tiers else results[0]
         self.interventions.also_differ = [tier for tier in differing_tiers if tier != self.interventions.compared]
         ends = [run.ends[self.interventions.compared] for run in runs]
         self.interventions.runs = [ends.index(end) for end in ends]
@@ -523,8 +528,9 @@ class CauseSearch(object):
         helpers = [name for name in needed if name in kinds.Addresses.required_pins]
         causes = []
         for name in helpers:
-            user_places = set(self.users_lines(name))
-            library_places = sorted({row.place for row in self.ledger_rows(name)} - user_places)
+            user_places = set(self.read_files() if name == "files" else self.users_lines(name))
+            all_places = self.carried_files() if name == "files" else {row.place for row in self.ledger_rows(name)}
+            library_places = sorted(all_places - user_places)
             if user_places and not self.agree(dict(self._expand_pins(needed, False), **{name: library_places})):
                 causes.append(name)
         return [name for name in needed if name not in helpers or name in causes]
@@ -625,7 +631,8 @@ class CauseSearch(object):
         self._progress.planned += 1
         self._copy.restore()
         run = self._runs.run(0, vary=dict.fromkeys(names, seed), what="varied: " + " and ".join(names))
-        tiers = [WEIGHTS] if self.interventions.compared == WEIGHTS else [FILES, PRINTED]
+        compared = self.interventions.compared
+        tiers = [compared] if compared in (WEIGHTS, ERRORS) else [FILES, PRINTED]
         if run.failed:
             return or_fails
         return any(

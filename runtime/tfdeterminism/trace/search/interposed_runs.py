@@ -18,7 +18,7 @@ from ..schema.format import TraceFormatError
 from .program_runner import DeviceUnusedError, ProgramFailedError
 from .run_ends import digest_of_weights
 
-WEIGHTS, FILES, PRINTED = "final weights", "written files", "printed text"
+WEIGHTS, FILES, PRINTED, ERRORS = "final weights", "written files", "printed text", "text on standard error"
 _PATIENCE = 20        # maximum duration of a run with pins, as a multiple of a run without
 _SHORTEST_LIMIT = 120  # seconds
 _LONGEST_WAIT = 2     # of a pin for a started thread, as a multiple of a run without pins
@@ -36,13 +36,13 @@ class InterposedRun(object):
     """The results of one run.
 
     failed: why it failed, None for a run that ended well; seconds: its duration; ledger: LedgerRows; files: {path:
-    digest} of the files that it changed; ends: {WEIGHTS, FILES, PRINTED: what it ended with, or None}.
+    digest} of the files that it changed; ends: {WEIGHTS, FILES, PRINTED, ERRORS: what it ended with, or None}.
     """
 
     def __init__(self, seconds, failed=None):
         self.seconds, self.failed = seconds, failed
         self.ledger, self.files = [], {}
-        self.ends = dict.fromkeys((WEIGHTS, FILES, PRINTED))  # type: dict
+        self.ends = dict.fromkeys((WEIGHTS, FILES, PRINTED, ERRORS))  # type: dict
 
 
 class InterposedRuns(object):
@@ -100,7 +100,8 @@ class InterposedRuns(object):
             run.ends = {
                 WEIGHTS: digest_of_weights(traces),
                 FILES: repr(sorted(run.files.items())) if run.files else None,
-                PRINTED: self._runner.printed(),
+                PRINTED: self._runner.printed() or None,
+                ERRORS: self._runner.errors(),
             }
         return run
 

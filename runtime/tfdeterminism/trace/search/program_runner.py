@@ -52,7 +52,7 @@ class ProgramRunner(object):
         self._extra_environment.update({} if temporary is None else {"TMPDIR": temporary})
         self.expected_code, self.fallback_calls = 0, set()
         self._program, self._cwd = program, cwd
-        self._log = os.path.join(folder, "output.txt")
+        self._output, self._errors = (os.path.join(folder, name) for name in ("output.txt", "errors.txt"))
 
     def record(self, number, options, environment=None, prepare=None, limit=None):
         """Record the program: run it under `trace run`. Raises ProgramFailedError.
@@ -61,13 +61,14 @@ class ProgramRunner(object):
         in the child before it becomes the program; limit: seconds after which the program is ended, None for no limit.
         """
         command = [sys.executable, "-m", errors.MODULE, "run"] + options + ["--"] + self._program
-        with _new_file(self._log) as output, _open_input() as standard_input:
+        with _new_file(self._output) as output, _new_file(self._errors) as errors_file, _open_input() as standard_input:
             environ = _merged_environ(dict(self._extra_environment, **(environment or {})))
-            child = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT, stdin=standard_input,
+            child = subprocess.Popen(command, stdout=output, stderr=errors_file, stdin=standard_input,
                                      env=environ, cwd=self._cwd, preexec_fn=prepare)
             with _terminating(child):
                 code = _wait(child, limit)
-        self._read_log(self._log)
+        calls = map(_CPU_FALLBACK.match, self.errors().splitlines())
+        self.fallback_calls.update(call.group(1) for call in calls if call)
         if code != self.expected_code:
             raise self._to_error(code, number)
 
@@ -84,17 +85,15 @@ class ProgramRunner(object):
         return json.loads(output.decode("utf-8").strip().splitlines()[-1])
 
     def printed(self):
-        """Return the output of the last run."""
-        with io.open(self._log, "r", encoding="utf-8", errors="replace") as output:
-            return output.read()
+        """Return the standard output of the last run."""
+        return _read(self._output)
 
-    def _read_log(self, log):
-        with io.open(log, "r", encoding="utf-8", errors="replace") as output:
-            self.fallback_calls.update(match.group(1) for match in map(_CPU_FALLBACK.match, output) if match)
+    def errors(self):
+        """Return the standard error of the last run."""
+        return _read(self._errors)
 
     def _to_error(self, code, number):
-        with io.open(self._log, "r", encoding="utf-8", errors="replace") as output:
-            text = output.read()
+        text = self.printed() + "\n" + self.errors()
         lines = [line for line in text.splitlines() if line.strip()][-_TAIL:]
         messages = [line for line in lines if line.startswith(errors.LOG_PREFIX)]  # output may follow the message
         if code == errors.EXIT_NOTHING_RECORDED and messages:
@@ -107,6 +106,11 @@ class ProgramRunner(object):
             "the program ended with {} in run {}{}{}".format(_describe_exit(code), number, expected, excerpt),
             "make it run without the tool first: {} {}".format(sys.executable, " ".join(self._program)),
             code if is_chosen else None)
+
+
+def _read(path):
+    with io.open(path, "r", encoding="utf-8", errors="replace") as source:
+        return source.read()
 
 
 def _new_file(path):

@@ -12,7 +12,7 @@ from ..causes import source_fixes
 from ..schema.ledger import split_place
 
 HOLDS, DIFFERS, FAILS, UNTRIED = "holds", "differs", "fails", "untried"
-_CANDIDATES = 4  # alternative edits that are tried
+_CANDIDATES = 6  # alternative edits that are tried
 # Numbers of the candidates by where they seed; later ones seed in the function that a pool runs and that draws.
 _IN_MAIN, _WHERE_DRAWN = 0, 1
 

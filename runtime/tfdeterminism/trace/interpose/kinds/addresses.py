@@ -14,7 +14,7 @@ NO_RANDOMIZATION = 0x0040000  # ADDR_NO_RANDOMIZE of personality(2)
 class Addresses(Kind):
     name, coarseness = "addresses", 2
     label = "the addresses of objects (id(), a text or a hash() that has one, a set of objects)"
-    required_pins = ("hash-seed", "listing", "mtime", "pid", "clock", "random", "memory")
+    required_pins = ("hash-seed", "files", "listing", "mtime", "pid", "clock", "random", "memory")
 
     def open(self):
         try:

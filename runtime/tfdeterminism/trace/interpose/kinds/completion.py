@@ -152,7 +152,10 @@ class Completion(Kind):
             original(thread)
             self._settle_thread(place, thread)
 
-        self.replace(module.Thread, "start", start, unless=self.is_called_by_library, varied=self._delayed_thread)
+        def is_left_alone(thread):  # a timer acts after a time; waiting for it would let nothing else happen before
+            return isinstance(thread, module.Timer) or self.is_called_by_library()
+
+        self.replace(module.Thread, "start", start, unless=is_left_alone, varied=self._delayed_thread)
 
     def _hook_queues(self, module):
         references, original_init = [], module.Queue.__init__  # a list is safe between threads
