@@ -101,7 +101,7 @@ def _run(plan, target, journal, arguments):
     if arguments.prove:
         device.enable_proofs()
     if arguments.placement is not None:
-        os.environ.update(framework.own_allocations)
+        os.environ.update(framework.own_allocations())
     try:
         framework.before_import()
     except OSError as error:  # it loads a shared library itself; what the loader misses for an import is an ImportError

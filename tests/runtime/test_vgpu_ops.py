@@ -20,6 +20,7 @@ import weekly
 from tfdet.base.paths import find_project
 from tfdet.engines.venv import VenvEngine
 from tfdet.matrix.load import load_matrix
+from tfdet_probe.frameworks.tensorflow import allocators
 from tfdet_probe.frameworks.torch import Adapter
 
 PROGRAM = """import numpy, tensorflow
@@ -100,7 +101,32 @@ def test_a_seed_of_addresses_moves_each_tensor(tmp_path: Path) -> None:
         return json.loads(done.stdout)
 
     assert distances("1", {}) == distances("2", {}) == [512 * number for number in range(6)]
-    assert distances("1", Adapter.own_allocations) != distances("2", Adapter.own_allocations)
+    assert distances("1", Adapter().own_allocations()) != distances("2", Adapter().own_allocations())
+
+
+TENSORS = """import ctypes, tensorflow as tf
+with tf.device("/GPU:0"):
+    tensors = [tf.ones([100]) for _ in range(6)]
+pointer = ctypes.pythonapi.PyCapsule_GetPointer
+pointer.restype, pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
+capsules = [tf.experimental.dlpack.to_dlpack(tensor) for tensor in tensors]
+places = [ctypes.cast(pointer(one, b"dltensor"), ctypes.POINTER(ctypes.c_uint64))[0] for one in capsules]
+print([place - places[0] for place in places])
+"""
+
+
+@pytest.mark.parametrize("version", ["2.8", "2.21"])
+@weekly.ONLY
+def test_a_seed_of_addresses_moves_each_tensor_of_tensorflow(version: str, tmp_path: Path) -> None:
+    """Some versions refuse the allocator of others."""
+    name = allocators.own_allocations(tuple(map(int, version.split("."))))
+    command = [sys.executable, "-m", "tfdet", "vgpu", "--", *program_command(f"tf{version}", tmp_path, TENSORS)]
+
+    def distances(seed: str) -> Any:
+        environment = {**os.environ, "TF_GPU_ALLOCATOR": name, "VGPU_PLACEMENT": seed}
+        return json.loads(subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout)
+
+    assert distances("1") != distances("2")
 
 
 GRAPH = """import torch

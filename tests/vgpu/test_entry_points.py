@@ -106,6 +106,8 @@ def test_a_module_is_read_from_a_file(device, tmp_path):
 
 def test_pools_allocate_and_pitches_are_aligned(device):
     cuda, pool, memory, pitch = device.cuda, ctypes.c_void_p(), ctypes.c_uint64(), ctypes.c_size_t()
+    is_supported = ctypes.c_int()
+    assert cuda.cuDeviceGetAttribute(ctypes.byref(is_supported), 115, 0) == 0 and is_supported.value == 1
     assert cuda.cuDeviceGetDefaultMemPool(ctypes.byref(pool), 0) == 0
     assert cuda.cuMemAllocFromPoolAsync(ctypes.byref(memory), ctypes.c_size_t(4096), pool, None) == 0
     used = ctypes.c_uint64()

@@ -30,13 +30,19 @@ class Framework(object):
         title: for people.
         modes: of a case that computes with tensors and names none itself; every framework also has the mode `host`,
             plain Python.
-        own_allocations: environment variables, {name: value}, with which each tensor is an allocation of the device, so
-            that a seed of addresses (`tfdet run --placement`) moves it; by default frameworks divide a few large ones.
     """
 
     name = title = ""
     modes = ()  # type: tuple[str, ...]
-    own_allocations = {}  # type: dict[str, str]
+
+    def own_allocations(self):
+        # type: () -> dict[str, str]
+        """Environment variables {name: value} with which each tensor is an allocation of the device.
+
+        A seed of addresses (`tfdet run --placement`) then moves each one; by default frameworks divide a few large
+        allocations.  Called before the import.
+        """
+        return {}
 
     def before_import(self):
         # type: () -> None

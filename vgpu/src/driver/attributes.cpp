@@ -85,7 +85,7 @@ int attribute(int number) {
     case 15:
     case 19:
     case 31:
-    case 33:
+    case 33:  // the number of the PCI bus
     case 41:
     case 78:
     case 79:
@@ -94,7 +94,9 @@ int attribute(int number) {
     case 89:
     case 90:
     case 95:
-    case 102: return 1;  // supported features, and the number of the PCI bus (33)
+    case 99:
+    case 102:
+    case 115: return 1;  // supported features, such as registered host memory (99) and pools (115)
     default: return texture_limit(number);
   }
 }

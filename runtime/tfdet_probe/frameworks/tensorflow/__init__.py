@@ -5,7 +5,7 @@ import sys
 
 from tfdet_probe.frameworks.base import Framework
 
-from . import errors, placement, solutions
+from . import allocators, errors, placement, solutions
 
 
 class Adapter(Framework):
@@ -13,7 +13,9 @@ class Adapter(Framework):
 
     name, title = "tensorflow", "TensorFlow"
     modes = ("eager", "function", "session")
-    own_allocations = {"TF_GPU_ALLOCATOR": "cuda_malloc"}
+
+    def own_allocations(self):
+        return {"TF_GPU_ALLOCATOR": allocators.own_allocations(allocators.installed_version())}
 
     def before_import(self):
         os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")

@@ -15,7 +15,6 @@ class Adapter(Framework):
 
     name, title = "torch", "PyTorch"
     modes = ("eager", "compiled")
-    own_allocations = {"PYTORCH_NO_CUDA_MEMORY_CACHING": "1"}
 
     def __init__(self):
         self._threads = _threads()
@@ -39,6 +38,9 @@ class Adapter(Framework):
     def started(self):
         import torch
         return bool(_threads() - self._threads) or torch.cuda.is_initialized()
+
+    def own_allocations(self):
+        return {"PYTORCH_NO_CUDA_MEMORY_CACHING": "1"}
 
     def before_fork(self, modes):
         if "compiled" in modes:
