@@ -13,6 +13,10 @@ KERNELS_OF_ONE_RESULT = (
     *(
         "shuffles",
         "votes",
+        "masks",
+        "masked_ballot",
+        "masked_sum",
+        "tickets",
         "parts_of_warps",
         "shared_scan",
         "dynamic_shared",

@@ -33,6 +33,32 @@ KERNEL(votes) {
   made ^= __reduce_max_sync(~0u, (int)x) + __reduce_min_sync(~0u, x) + __reduce_xor_sync(~0u, x);
   out[i] = made + __activemask();
 }
+KERNEL(masks) {  // the lanes of a warp name four sets
+  INDEX;
+  const u32 x = in[i], mask = 0xffu << (lane & ~7);
+  u32 made = __ballot_sync(mask, x & 1) ^ __popc(__match_any_sync(mask, x & 3));
+  made += __any_sync(mask, (x & 7) == 7) + 2 * __all_sync(mask, (x & 31) > 1) + __reduce_add_sync(mask, x & 0xff);
+  made ^= __reduce_max_sync(mask, (int)x) + __shfl_xor_sync(mask, x, 1);
+  out[i] = made;
+}
+KERNEL(masked_ballot) {
+  INDEX;
+  out[i] = __ballot_sync(0xffu << (lane & ~7), in[i] & 1);
+}
+KERNEL(masked_sum) {
+  INDEX;
+  out[i] = __reduce_add_sync(0xffu << (lane & ~7), in[i] & 0xff);
+}
+KERNEL(tickets) {  // one lane adds for its warp, and passes the old value to the others
+  INDEX;
+  __shared__ u32 next, sum;
+  if (threadIdx.x == 0) next = sum = 0;
+  __syncthreads();
+  const u32 ticket = atomicAdd(&next, 1);
+  atomicAdd(&sum, ticket * ticket);
+  __syncthreads();
+  out[i] = sum;
+}
 KERNEL(parts_of_warps) {
   INDEX;
   const u32 x = in[i];

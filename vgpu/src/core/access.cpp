@@ -59,8 +59,10 @@ template <class F> bool check_generic(WarpContext& warp, F address_of, uint32_t 
   if (low > 0 && is_within_allocation(warp, static_cast<uint64_t>(low), static_cast<uint64_t>(high) + bytes, writes))
     return true;
   bool is_ok = true;
+  // Machine code has no atomics of 16 bits: it uses those of aligned words, of which the last may begin in an allocation alone.
+  const uint32_t needed = bytes == 4 && warp.convergence ? 2 : bytes;
   for_each_lane(warp.active_mask, [&](uint32_t l) {
-    if (is_accessible(warp, l, to_address(addresses[l]), bytes, writes)) return;
+    if (is_accessible(warp, l, to_address(addresses[l]), needed, writes)) return;
     warp.set_fault(writes && is_accessible(warp, l, to_address(addresses[l]), bytes) ? KernelFault::ReadOnly
                                                                                      : KernelFault::OutOfBounds,
                    to_address(addresses[l])),

@@ -151,7 +151,7 @@ inline Block::VisibleStep Block::run_visible(Warp& warp, ConvergenceGroup& g, co
     set_fault(context_.fault, &i, g.frame->program);
     return VisibleStep::StopBefore;
   }
-  if (context_.deferred_mask | context_.blocked_mask) return VisibleStep::StopAfter;
+  if (context_.deferred_mask | context_.blocked_mask | g.lockstep) return VisibleStep::StopAfter;
   if (context_.result_changed || writes != *context_.visible_writes || (context_.deferred && is_deferrable(i))) {
     g.unchanged_reads = 0, context_.result_changed = false;
   } else if (++g.unchanged_reads >= kSpinLimit) {
@@ -167,8 +167,8 @@ Step Block::run_until_control_flow(Warp& warp, uint32_t group, uint32_t stop, ui
   ConvergenceGroup& g = warp.groups[group];
   const DecodedFunction& program = *g.frame->program;
   const Instruction* const code = program.code.data();
-  const uint32_t group_mask = g.mask;
-  uint32_t pc = g.pc;
+  const uint32_t group_mask = g.mask, first_pc = g.pc;
+  uint32_t pc = first_pc;
   uint64_t executed = 0;
   Step step = Step::Next;
   for (; pc != stop && code[pc].kind <= InstructionKind::SchedulingPoint; pc++) {
@@ -199,6 +199,7 @@ Step Block::run_until_control_flow(Warp& warp, uint32_t group, uint32_t stop, ui
   g.pc = pc;
   result_.instructions += executed;
   if (context_.deferred_mask | context_.blocked_mask) split_deferred_lanes(warp, group);
+  else if (g.lockstep && pc != first_pc) await_lockstep(warp, group);
   return step;
 }
 
@@ -217,6 +218,7 @@ void Block::run_group(Warp& warp, uint32_t group) {
       continue;
     }
     const Instruction& i = g.frame->program->code[g.pc];
+    g.is_exclusive = false;
     const uint32_t mask = guarded_lanes(i, g.mask), previous_pc = g.pc;
     if (remaining-- == 0) return preempt(warp, g);
     result_.instructions += count_lanes(mask);

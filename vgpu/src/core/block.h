@@ -63,6 +63,7 @@ class Block {
   bool waits_for_deferred() const { return deferred_lanes_ && !scheduler_.any_ready(); }
   void resume_deferred(DeferredAtomics& deferred_atomics);
   void split_deferred_lanes(Warp& warp, uint32_t group);
+  void await_lockstep(Warp& warp, uint32_t group);
 
   const Launch& launch_;
   Schedule& schedule_;

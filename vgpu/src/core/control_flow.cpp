@@ -51,12 +51,13 @@ Step ControlFlow::branch_computed(Warp& warp, uint32_t group, const Instruction&
   });
 }
 
-// BRA.DIV and BRA.CONV: branches by whether all live lanes that i.a names are in this group.  is_certain: whether every
-// schedule gives the same answer.
-Step ControlFlow::branch_on_divergence(Warp& warp, uint32_t group, const Instruction& i, uint32_t mask) {
+// BRA.DIV and BRA.CONV: the whole group branches by whether its lanes with a true guard are all live lanes that i.a names.  The
+// guard is false where lanes name different sets.  is_certain: whether every schedule gives the same answer.
+Step ControlFlow::branch_on_divergence(Warp& warp, uint32_t group, const Instruction& i, uint32_t guarded) {
+  uint32_t mask = warp.groups[group].mask;
   if (mask) {
     const uint32_t named_lanes = lane_values<uint32_t>(context_, i.a)[__builtin_ctz(mask)] ^ (i.e ? kFullMask : 0);
-    const bool is_converged = (named_lanes & warp.convergence.live & ~warp.groups[group].mask) == 0;
+    const bool is_converged = (named_lanes & warp.convergence.live & ~guarded) == 0;
     const uint32_t lanes_converged = warp.convergence.lanes_converged_with(mask),
                    expected_lanes = (named_lanes & warp.convergence.live) | mask;
     const bool is_certain = !(expected_lanes & ~lanes_converged) && !(named_lanes & warp.convergence.exited_diverged);

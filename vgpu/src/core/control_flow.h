@@ -18,7 +18,7 @@ class ControlFlow {
   Step branch(Warp& warp, uint32_t group, uint32_t mask, uint32_t target);
   Step branch_indexed(Warp& warp, uint32_t group, const Instruction& i, uint32_t mask);
   Step branch_computed(Warp& warp, uint32_t group, const Instruction& i, uint32_t mask);
-  Step branch_on_divergence(Warp& warp, uint32_t group, const Instruction& i, uint32_t mask);
+  Step branch_on_divergence(Warp& warp, uint32_t group, const Instruction& i, uint32_t guarded);
   Step call(Warp& warp, uint32_t group, const Instruction& i, uint32_t mask);
   Step return_from_call(Warp& warp, uint32_t group, uint32_t mask);
 

@@ -18,7 +18,8 @@ void Block::resume_deferred(DeferredAtomics& deferred_atomics) {
   while (warp.groups[group].state != GroupState::AtomicDeferred || !(warp.groups[group].mask >> first->lane & 1)) group++;
   const uint32_t lanes = deferred_atomics.pop_next(warp.groups[group].mask);
   if (lanes != warp.groups[group].mask) {
-    warp.diverge(group, lanes, warp.groups[group].pc);
+    warp.groups[group].lockstep ? warp.split(group, lanes, warp.groups[group].pc)
+                                : warp.diverge(group, lanes, warp.groups[group].pc);
     group = static_cast<uint32_t>(warp.groups.size()) - 1;
   }
   // The group's next instruction is the atomic, whose guard was true; only that instruction runs now.
@@ -35,24 +36,36 @@ void Block::resume_deferred(DeferredAtomics& deferred_atomics) {
   result_.instructions += static_cast<uint32_t>(__builtin_popcount(lanes));
   if (context_.fault != KernelFault::None) set_fault(context_.fault, &i, &program);
   else g.pc++;
+  if (g.lockstep && context_.fault == KernelFault::None) await_lockstep(warp, group);
   quantum_expired_ = false;
-  scheduler_.set_ready(warp.number, true);
+  scheduler_.set_ready(warp.number, warp.is_runnable());
   result_.atomics += context_.atomics, context_.atomics = 0;
 }
 
-// Splits off the lanes that did not execute the atomic.
+// Splits off the lanes that did not execute the atomic.  In lockstep, the others wait for them, as the next instruction may pass
+// the old value to them.
 void Block::split_deferred_lanes(Warp& warp, uint32_t group) {
   const uint32_t pc = warp.groups[group].pc - 1;
+  const bool in_lockstep = context_.convergence != nullptr;
+  if (in_lockstep && !warp.groups[group].lockstep) warp.groups[group].lockstep = warp.groups[group].mask;
+  const auto split_off = [&](uint32_t lanes) { in_lockstep ? warp.split(group, lanes, pc) : warp.diverge(group, lanes, pc); };
   if (const uint32_t deferred = context_.deferred_mask) {
-    warp.convergence.separate(deferred);  // each lane waits for an atomic of its own
-    warp.diverge(group, deferred, pc);
+    if (!in_lockstep) warp.convergence.separate(deferred);  // each lane waits for an atomic of its own
+    split_off(deferred);
     warp.groups.back().state = GroupState::AtomicDeferred;
     deferred_lanes_ += static_cast<uint32_t>(__builtin_popcount(deferred));
   }
   // Blocked lanes execute the atomic later: others at its address, which have waited, come first.
-  if (context_.blocked_mask) warp.diverge(group, context_.blocked_mask, pc);
+  if (context_.blocked_mask) split_off(context_.blocked_mask);
   context_.deferred_mask = context_.blocked_mask = 0;
   if (!warp.groups[group].mask) warp.remove_group(group);
+  else if (in_lockstep) warp.groups[group].state = GroupState::AwaitingLockstep;
+}
+
+// Lets a group that has executed its atomic wait for the lanes that execute it in lockstep.
+void Block::await_lockstep(Warp& warp, uint32_t group) {
+  warp.groups[group].state = GroupState::AwaitingLockstep;
+  warp.end_lockstep_wait(warp.groups[group].lockstep);
 }
 
 }  // namespace vgpu

@@ -61,6 +61,9 @@ enum DivergenceTest : uint8_t { kIfDiverged, kIfConverged };
 // bar.sync, bar.arrive, and bar.red with .popc, .and and .or.
 enum BarrierMode : uint8_t { kBarrierSync, kBarrierArrive, kBarrierCount, kBarrierAll, kBarrierAny };
 
+// WarpSync: whether the lanes go on without others that reach the same instructions, until the next control flow.
+enum WarpSyncMode : uint8_t { kWithOthers, kExclusive };
+
 // Why the schedule, and not the program, determines an instruction's result.  DependentLaunch: the next launch may begin before
 // this one has ended.  StaleRead: a read by a non-coherent cache of memory that the same launch has written.
 enum class ScheduleSource : uint8_t {

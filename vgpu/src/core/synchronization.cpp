@@ -129,6 +129,7 @@ Step Block::synchronize_warp(Warp& warp, uint32_t group, const Instruction& i, u
   if (!i.execute) warp.convergence.confirm(lanes);  // code that follows relies on exactly these lanes being active
   if (context_.observer && context_.convergence) context_.observer->on_convergence(context_);
   warp.groups[group].pc = pc + 1;
+  warp.groups[group].is_exclusive = !i.execute && i.variant == kExclusive;
   warp.recheck_warp_syncs();
   return warp.groups.size() > 1 ? Step::Stop : Step::Next;
 }
@@ -158,7 +159,8 @@ bool Block::release_diverged_warp_sync(Warp& warp) {
     if ((arrived & expected) != expected) continue;
     select_warp(warp);
     on_warp_sync(arrived);
-    for (ConvergenceGroup* group : arrived_groups) group->state = GroupState::Ready, group->pc++;
+    for (ConvergenceGroup* group : arrived_groups)
+      group->is_exclusive = instruction_of(*group).variant == kExclusive, group->state = GroupState::Ready, group->pc++;
     return true;
   }
   return false;

@@ -73,16 +73,33 @@ bool Warp::is_runnable() const {
 }
 
 void Warp::diverge(uint32_t group, uint32_t mask, uint32_t pc) {
+  convergence.diverge(mask);
+  split(group, mask, pc);
+}
+
+void Warp::split(uint32_t group, uint32_t mask, uint32_t pc) {
   ConvergenceGroup new_group = groups[group];
   new_group.mask = mask, new_group.pc = pc, new_group.state = GroupState::Ready,
   new_group.yielded = new_group.preempted = false;
   new_group.frame->ref_count++;
   groups[group].mask &= ~mask;
-  convergence.diverge(mask);
   groups.push_back(new_group);
 }
 
+void Warp::end_lockstep_wait(uint32_t lanes) {
+  uint32_t arrived = 0;
+  for (const ConvergenceGroup& group : groups)
+    if (group.lockstep == lanes && group.state == GroupState::AwaitingLockstep) arrived |= group.mask;
+  if (arrived != lanes) return;
+  uint32_t merged = 0;
+  while (groups[merged].lockstep != lanes) merged++;
+  for (uint32_t k = static_cast<uint32_t>(groups.size()) - 1; k > merged; k--)
+    if (groups[k].lockstep == lanes) remove_group(k);
+  groups[merged].mask = lanes, groups[merged].lockstep = 0, groups[merged].state = GroupState::Ready;
+}
+
 void Warp::reconverge(uint32_t& group) {
+  if (groups[group].is_unmergeable()) return;
   for (uint32_t k = 0; k < groups.size(); k++) {
     ConvergenceGroup &own = groups[group], &other = groups[k];
     if (k == group || other.frame != own.frame || other.pc != own.pc || other.is_unmergeable()) continue;
@@ -96,6 +113,7 @@ void Warp::reconverge(uint32_t& group) {
 Reconvergence Warp::find_reconvergence(uint32_t group) const {
   const ConvergenceGroup& own = groups[group];
   Reconvergence result;
+  if (own.is_unmergeable()) return result;
   for (const ConvergenceGroup& other : groups) {
     if (&other == &own || other.frame != own.frame || other.is_unmergeable()) continue;
     if (other.pc >= own.pc) result.pc = std::min(result.pc, other.pc);

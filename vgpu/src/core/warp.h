@@ -33,8 +33,9 @@ inline uint8_t* align_within(std::vector<uint8_t>& bytes, uintptr_t alignment) {
   return reinterpret_cast<uint8_t*>((reinterpret_cast<uintptr_t>(bytes.data()) + alignment - 1) & ~(alignment - 1));
 }
 
-// AtomicDeferred: the group's lanes let other atomics execute first (deferred_atomics.h).
-enum class GroupState : uint8_t { Ready, AwaitingBarrier, AwaitingWarpSync, AtomicDeferred };
+// AtomicDeferred: the group's lanes let other atomics execute first (deferred_atomics.h).  AwaitingLockstep: it has executed an
+// atomic, and waits for lanes that execute in lockstep with it and have not.
+enum class GroupState : uint8_t { Ready, AwaitingBarrier, AwaitingWarpSync, AtomicDeferred, AwaitingLockstep };
 
 struct ConvergenceGroup {
   CallFrame* frame;
@@ -45,9 +46,13 @@ struct ConvergenceGroup {
   bool yielded = false;         // has already let others run before the next instruction
   bool preempted = false;  // others run first: its quantum of instructions has expired, it yields, or it spins on memory
   uint8_t unchanged_reads = 0;  // consecutive reads of shared or global memory that gave no new value
+  bool is_exclusive = false;    // since WARPSYNC.EXCLUSIVE: other lanes take no part in what its lanes do together
+  uint32_t lockstep = 0;        // lanes that execute an atomic in lockstep, of which some were deferred; 0: none were
 
   // Whether the group must not be merged with a group that reaches the same program counter.
-  bool is_unmergeable() const { return state == GroupState::AwaitingBarrier || state == GroupState::AtomicDeferred; }
+  bool is_unmergeable() const {
+    return state == GroupState::AwaitingBarrier || state == GroupState::AtomicDeferred || is_exclusive || lockstep;
+  }
 };
 
 // Where a group may reconverge with others of its warp.  pc: the nearest program counter ahead at which another group is.
@@ -72,6 +77,9 @@ struct Warp {
 
   // Moves the lanes of `mask` to a new group at `pc`; the others stay in this group.
   void diverge(uint32_t group, uint32_t mask, uint32_t pc);
+  void split(uint32_t group, uint32_t mask, uint32_t pc);  // the same, but the lanes stay converged
+  // Merges the groups of these lanes, and makes them ready, as soon as all of them have executed their atomic.
+  void end_lockstep_wait(uint32_t lanes);
   // Merges the group with all others at its program counter; `group` becomes its new index.
   void reconverge(uint32_t& group);
   Reconvergence find_reconvergence(uint32_t group) const;

@@ -234,8 +234,6 @@ CudaResult Device::prepare(Launch& launch, Kernel& kernel, const Configuration& 
     if (CudaResult error = check_and_pack(launch.parameters, kernel, configuration, arguments)) return error;
     launch.functions = kernel.module->image.get(), launch.program = kernel.program;
     launch.code = kernel.module->image->code_name();
-    launch.parameters = kernel.module->image->parameter_block(*kernel.program, std::move(launch.parameters), configuration.grid,
-                                                              configuration.block);
     std::copy_n(configuration.grid, 3, launch.grid), std::copy_n(configuration.block, 3, launch.block);
     launch.dynamic_shared = static_cast<uint32_t>(configuration.shared);
     launch.max_instructions = max_instructions_;
@@ -245,6 +243,7 @@ CudaResult Device::prepare(Launch& launch, Kernel& kernel, const Configuration& 
     launch.compute_capability = capability_;
     launch.heap = &heap_, launch.textures = &textures_;
     if (configuration.cooperative) launch.grid_workspace = reinterpret_cast<uint64_t>(grid_workspace());
+    launch.parameters = kernel.module->image->parameter_block(launch);
     launch.observer = observers_.as_observer();
     return kSuccess;
   });

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "core/instruction_set.h"
+#include "core/launch.h"
 
 namespace vgpu {
 
@@ -26,10 +27,9 @@ class CodeModule : public Functions {
   virtual const ModuleVariable* variable(const std::string& name) const = 0;
   virtual std::vector<std::string> entries() const = 0;  // the kernels' names
   virtual uint64_t constant_bytes() const = 0;  // size of all variables in constant memory
-  // Returns the parameters of a launch as the code expects them: the caller's parameters; for machine code,
-  // the contents of constant bank 0, which also has the sizes of grid and block.
-  virtual std::vector<uint8_t> parameter_block(const DecodedFunction& kernel, std::vector<uint8_t> parameters,
-                                               const uint32_t grid[3], const uint32_t block[3]) const = 0;
+  // Returns the parameters of a launch as the code expects them: the caller's, which the launch has; for machine code, the
+  // contents of constant bank 0, which also has the sizes of grid and block and the workspace of grid.sync().
+  virtual std::vector<uint8_t> parameter_block(const Launch& launch) const = 0;
 };
 
 }  // namespace vgpu

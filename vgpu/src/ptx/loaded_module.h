@@ -29,11 +29,7 @@ class LoadedModule : public CodeModule, public SymbolTable {
   const Symbol* find(const std::string& name) const override;
   bool guards_shared() const override { return guards_shared_; }
   std::vector<std::string> entries() const override;
-  // PTX takes the launch's parameters as they are; grid and block, which machine code gets with them, are unused.
-  std::vector<uint8_t> parameter_block(const DecodedFunction&, std::vector<uint8_t> parameters, const uint32_t*,
-                                       const uint32_t*) const override {
-    return parameters;
-  }
+  std::vector<uint8_t> parameter_block(const Launch& launch) const override { return launch.parameters; }
 
  private:
   void allocate_variable(const ptx::Declaration& declaration);

@@ -141,16 +141,19 @@ std::vector<std::string> LoadedCubin::entries() const {
   return names;
 }
 
-std::vector<uint8_t> LoadedCubin::parameter_block(const DecodedFunction& kernel, std::vector<uint8_t> parameters,
-                                                  const uint32_t grid[3], const uint32_t block[3]) const {
-  std::vector<uint8_t> bank(std::max<size_t>((kernel.parameter_bytes + 3) / 4 * 4, kStackTop + 4));
+std::vector<uint8_t> LoadedCubin::parameter_block(const Launch& launch) const {
+  const DecodedFunction& kernel = *launch.program;
+  const std::vector<uint8_t>& parameters = launch.parameters;
+  std::vector<uint8_t> bank(std::max<size_t>((kernel.parameter_bytes + 3) / 4 * 4, kGridWorkspaceLow + 4));
   std::copy(parameters.begin(), parameters.end(),
             bank.begin() + static_cast<ptrdiff_t>(kernel.parameter_bytes - parameters.size()));
   const auto write = [&](uint32_t offset, const auto& value) { std::memcpy(bank.data() + offset, &value, sizeof value); };
-  for (uint32_t k = 0; k < 3; k++) write(kBlockSize + 4 * k, block[k]), write(kGridSize + 4 * k, grid[k]);
+  for (uint32_t k = 0; k < 3; k++) write(kBlockSize + 4 * k, launch.block[k]), write(kGridSize + 4 * k, launch.grid[k]);
   write(kSharedWindow, kSharedWindowBegin);
   write(kLocalWindow, kLocalWindowBegin);
   write(kStackTop, kernel.local_bytes);
+  write(kGridWorkspaceHigh, static_cast<uint32_t>(launch.grid_workspace >> 32));
+  write(kGridWorkspaceLow, static_cast<uint32_t>(launch.grid_workspace));
   return bank;
 }
 

@@ -24,8 +24,7 @@ class LoadedCubin : public CodeModule {
   const ModuleVariable* variable(const std::string& name) const override;
   std::vector<std::string> entries() const override;
   uint64_t constant_bytes() const override { return banks_.variable_bytes; }
-  std::vector<uint8_t> parameter_block(const DecodedFunction& kernel, std::vector<uint8_t> parameters, const uint32_t grid[3],
-                                       const uint32_t block[3]) const override;
+  std::vector<uint8_t> parameter_block(const Launch& launch) const override;
 
  private:
   struct Memory {  // a class of its own, so that allocations are freed if the constructor of LoadedCubin throws

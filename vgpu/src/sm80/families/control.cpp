@@ -128,6 +128,7 @@ bool select_register_to_barrier(FunctionDecoder& d, const Decoded& c, Instructio
 bool select_warp_sync(FunctionDecoder& d, const Decoded& c, Instruction& i) {
   i.kind = InstructionKind::WarpSync;  // without `execute`, it orders memory; opcode 0x348: the mask is in a register
   i.b = c.row->opcode == 0x348 ? d.read_register(c.bits(32, 8)) : d.constant(c.bits(32, 32));
+  i.variant = c.has("EXCLUSIVE") ? kExclusive : kWithOthers;
   return true;
 }
 

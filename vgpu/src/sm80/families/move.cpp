@@ -100,9 +100,13 @@ void first_lane(WarpContext& warp, const Instruction& i) {
   write_lane_words(warp, i.d, [=](uint32_t) { return value; });
 }
 
-// The predicate result of R2UR is not documented.  Code uses it to decide whether BRA.DIV may be left out, so false is always
-// correct.
-void write_false(WarpContext& warp, const Instruction& i) { write_predicate(warp, i.vector_registers[kFirstWritten], 0); }
+// The predicate result of R2UR is not documented.  Code branches by it to what serves lanes with different values, such as
+// masks of __ballot_sync(); a BRA.CONV behind it makes sure that all lanes are there.
+void lanes_differ(WarpContext& warp, const Instruction& i) {
+  const uint32_t *values = lane_words(warp, i.a), value = values[__builtin_ctz(warp.active_mask)];
+  const bool differ = (lanes_where([=](uint32_t l) { return values[l] != value; }) & warp.active_mask) != 0;
+  write_predicate(warp, i.vector_registers[kFirstWritten], differ ? kFullMask : 0);
+}
 
 void clock_low(WarpContext& warp, const Instruction& i) {
   notify_schedule_source(warp, i, ScheduleSource::Clock);
@@ -212,7 +216,7 @@ bool select_special_wide(FunctionDecoder&, const Decoded& c, Instruction& i) {
 bool select_to_uniform(FunctionDecoder& d, const Decoded& c, Instruction& i) {
   i.a = d.read_register(c.bits(24, 8)), i.execute = first_lane;
   if (c.bits(81, 3) == kPT) return true;
-  i.execute = write_false;
+  i.execute = lanes_differ;
   return c.bits(16, 6) == kURZ;
 }
 
