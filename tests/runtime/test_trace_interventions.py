@@ -277,7 +277,7 @@ class Node:
     def __init__(self, name):
         self.name = name
 nodes = [Node(n) for n in range(40)]
-nodes.sort(key=hash)
+nodes.sort(key=lambda node: hash(node) % 101)
 with open("order.txt", "w") as target:
     target.write(" ".join(str(node.name) for node in nodes))
 """
@@ -289,7 +289,7 @@ def test_a_file_that_is_only_written_is_no_cause(tmp_path: Path) -> None:
     assert (code, places_of(output)) == (1, [("addresses", "main.py", 5)])
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
-    hidden = ORDER_BY_HASH.replace("nodes.sort(key=hash)", "by = hash\nnodes.sort(key=by)")
+    hidden = ORDER_BY_HASH.replace("nodes.sort", "by = hash\nnodes.sort").replace("hash(node)", "by(node)")
     code, output = located(write_program(elsewhere, main=hidden))
     assert (code, [cause["kind"] for cause in output["causes"]]) == (1, ["addresses"])
 

@@ -142,8 +142,8 @@ OBJECT_TEXTS = (
     "f'{x!r:>60}'",
     "'%r' % (x,)",
     "'{}'.format([x])",
-    "sorted(y, key=repr)[0].n",
-    "min(y, key=hash).n",
+    "repr(sorted(y, key=repr)[0])",
+    "hash(min(y, key=hash))",
 )
 
 
