@@ -6,7 +6,7 @@ import os
 import re
 
 _PACKAGE = re.compile(r"(?:nvidia_)?tensorflow(?:_gpu|_cpu)?-(\d+)\.(\d+)")
-_WITHOUT_STATISTICS = (2, 5), (2, 15)  # from, to: with "cuda_malloc" they end with "No allocator statistics"
+_WITHOUT_STATISTICS = (2, 5), (2, 14)  # from, to: with "cuda_malloc" they end with "No allocator statistics"
 
 
 def own_allocations(version):
