@@ -19,8 +19,9 @@ class Launch:
     Arrays are passed by their addresses, and come back as the kernel left them.
     """
 
-    def __init__(self, kernel, grid, block, arguments, shared=0):
+    def __init__(self, kernel, grid, block, arguments, shared=0, cooperative=False):
         self.kernel, self.grid, self.block, self.arguments, self.shared = kernel, grid, block, arguments, shared
+        self.cooperative = cooperative
 
 
 def run_image(image, launches, code="sass", schedule="serial", **environment):
@@ -67,7 +68,10 @@ class ContainerDevice(Device):
         ]
         pointers = (ctypes.c_void_p * len(arguments))(*[ctypes.addressof(argument) for argument in arguments])
         size = (launch.grid, 1, 1, launch.block, 1, 1, launch.shared)
-        result = self.cuda.cuLaunchKernel(function, *size, None, pointers, None)
+        if launch.cooperative:
+            result = self.cuda.cuLaunchCooperativeKernel(function, *size, None, pointers)
+        else:
+            result = self.cuda.cuLaunchKernel(function, *size, None, pointers, None)
         for address, array in zip(
             (value for value in arguments if isinstance(value, ctypes.c_uint64)), arrays, strict=True
         ):

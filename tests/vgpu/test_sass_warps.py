@@ -17,6 +17,7 @@ KERNELS_OF_ONE_RESULT = (
         "masked_ballot",
         "masked_sum",
         "tickets",
+        "grid_barrier",
         "parts_of_warps",
         "shared_scan",
         "dynamic_shared",
@@ -39,7 +40,8 @@ def launch(name, block=128):
     values = words(5) & 0x3BFF3BFF if name == "halves" else words(5)  # halves that are numbers
     grid = 1 if name == "tensor_cores" else WORDS // block
     block = 32 if name == "tensor_cores" else block
-    return Launch(name, grid, block, [np.zeros(WORDS, np.uint32), values, WORDS], shared=4 * block)
+    arguments, is_cooperative = [np.zeros(WORDS, np.uint32), values, WORDS], name == "grid_barrier"
+    return Launch(name, grid, block, arguments, shared=4 * block, cooperative=is_cooperative)
 
 
 def run_kernels(names, code, schedule, **variables):
@@ -69,6 +71,20 @@ def test_machine_code_agrees_with_its_ptx(ptx_results, machine_code_results, nam
     assert ptx_results[name].any()
     differ = np.flatnonzero(machine_code_results[name] != ptx_results[name])
     assert not len(differ), (differ[:5], machine_code_results[name][differ[:5]], ptx_results[name][differ[:5]])
+
+
+def test_threads_read_behind_a_grid_barrier(machine_code_results):
+    assert np.array_equal(machine_code_results["grid_barrier"], words(5)[::-1])
+
+
+@pytest.mark.parametrize("code", ["ptx", "sass"])
+def test_a_half_may_be_the_last_of_its_allocation(code):
+    """Machine code adds to it by a compare-and-swap of the aligned word, of which the allocation has one half."""
+    halves, image = np.zeros(7, np.float16), (KERNELS / "warps.fatbin").read_bytes()
+    ((error, arrays),), stderr = run_image(image, [Launch("last_half", 1, 32, [halves, words(5), 7])], code)
+    assert (error, arrays[0].tolist()) == (0, [0] * 6 + [32]), stderr
+    ((error, _),), _ = run_image(image, [Launch("last_half", 1, 32, [halves, words(5), 9])], code)
+    assert error == 700
 
 
 def test_tensor_cores_give_products(machine_code_results):

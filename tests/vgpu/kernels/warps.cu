@@ -1,6 +1,7 @@
 // Kernels of warps and blocks, for test_sass_warps.py.  warps.fatbin holds them as PTX and as machine code:
 // nvcc -fatbin -gencode arch=compute_80,code=[sm_80,compute_80] -compress-mode=size -o warps.fatbin warps.cu
 // Each has the parameters (unsigned* out, const unsigned* in, int n); a thread has a word of each.
+#include <cooperative_groups.h>
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 #include <mma.h>
@@ -58,6 +59,18 @@ KERNEL(tickets) {  // one lane adds for its warp, and passes the old value to th
   atomicAdd(&sum, ticket * ticket);
   __syncthreads();
   out[i] = sum;
+}
+KERNEL(grid_barrier) {  // behind it, each thread reads the word of the thread opposite to it
+  INDEX;
+  out[i] = in[i];
+  cooperative_groups::this_grid().sync();
+  const u32 opposite = out[n - 1 - i];
+  cooperative_groups::this_grid().sync();
+  out[i] = opposite;
+}
+KERNEL(last_half) {  // out: n halves
+  (void)in;
+  atomicAdd(reinterpret_cast<__half*>(out) + n - 1, __float2half(1));
 }
 KERNEL(parts_of_warps) {
   INDEX;

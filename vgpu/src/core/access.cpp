@@ -43,6 +43,11 @@ bool is_accessible(WarpContext& warp, uint32_t lane, uint64_t address, uint32_t 
 
 namespace {
 
+// Machine code has no atomics of 16 bits: it uses those of aligned words, of which the last may only begin in an allocation.
+bool is_last_half(WarpContext& warp, uint64_t address, uint32_t bytes, bool writes) {
+  return bytes == 4 && warp.convergence && is_within_allocation(warp, address, address + 2, writes);
+}
+
 // Addresses are compared as signed numbers: those beyond the user half of the address space are negative, so not allocated.
 template <class F> bool check_generic(WarpContext& warp, F address_of, uint32_t bytes, uint8_t* addresses[kWarpSize],
                                       bool writes) {
@@ -59,10 +64,9 @@ template <class F> bool check_generic(WarpContext& warp, F address_of, uint32_t 
   if (low > 0 && is_within_allocation(warp, static_cast<uint64_t>(low), static_cast<uint64_t>(high) + bytes, writes))
     return true;
   bool is_ok = true;
-  // Machine code has no atomics of 16 bits: it uses those of aligned words, of which the last may begin in an allocation alone.
-  const uint32_t needed = bytes == 4 && warp.convergence ? 2 : bytes;
   for_each_lane(warp.active_mask, [&](uint32_t l) {
-    if (is_accessible(warp, l, to_address(addresses[l]), needed, writes)) return;
+    const uint64_t address = to_address(addresses[l]);
+    if (is_accessible(warp, l, address, bytes, writes) || is_last_half(warp, address, bytes, writes)) return;
     warp.set_fault(writes && is_accessible(warp, l, to_address(addresses[l]), bytes) ? KernelFault::ReadOnly
                                                                                      : KernelFault::OutOfBounds,
                    to_address(addresses[l])),

@@ -4,6 +4,15 @@
 #include "block.h"
 
 namespace vgpu {
+namespace {
+
+// Moves lanes to a group of their own, to execute an atomic later.  Lanes in lockstep stay converged.
+void split_off(Warp& warp, uint32_t group, uint32_t lanes, uint32_t pc) {
+  if (warp.groups[group].lockstep) warp.split(group, lanes, pc);
+  else warp.diverge(group, lanes, pc);
+}
+
+}  // namespace
 
 void Block::settle_shared() {
   if (!context_.deferred) return;
@@ -18,8 +27,7 @@ void Block::resume_deferred(DeferredAtomics& deferred_atomics) {
   while (warp.groups[group].state != GroupState::AtomicDeferred || !(warp.groups[group].mask >> first->lane & 1)) group++;
   const uint32_t lanes = deferred_atomics.pop_next(warp.groups[group].mask);
   if (lanes != warp.groups[group].mask) {
-    warp.groups[group].lockstep ? warp.split(group, lanes, warp.groups[group].pc)
-                                : warp.diverge(group, lanes, warp.groups[group].pc);
+    split_off(warp, group, lanes, warp.groups[group].pc);
     group = static_cast<uint32_t>(warp.groups.size()) - 1;
   }
   // The group's next instruction is the atomic, whose guard was true; only that instruction runs now.
@@ -48,15 +56,14 @@ void Block::split_deferred_lanes(Warp& warp, uint32_t group) {
   const uint32_t pc = warp.groups[group].pc - 1;
   const bool in_lockstep = context_.convergence != nullptr;
   if (in_lockstep && !warp.groups[group].lockstep) warp.groups[group].lockstep = warp.groups[group].mask;
-  const auto split_off = [&](uint32_t lanes) { in_lockstep ? warp.split(group, lanes, pc) : warp.diverge(group, lanes, pc); };
   if (const uint32_t deferred = context_.deferred_mask) {
     if (!in_lockstep) warp.convergence.separate(deferred);  // each lane waits for an atomic of its own
-    split_off(deferred);
+    split_off(warp, group, deferred, pc);
     warp.groups.back().state = GroupState::AtomicDeferred;
     deferred_lanes_ += static_cast<uint32_t>(__builtin_popcount(deferred));
   }
   // Blocked lanes execute the atomic later: others at its address, which have waited, come first.
-  if (context_.blocked_mask) split_off(context_.blocked_mask);
+  if (context_.blocked_mask) split_off(warp, group, context_.blocked_mask, pc);
   context_.deferred_mask = context_.blocked_mask = 0;
   if (!warp.groups[group].mask) warp.remove_group(group);
   else if (in_lockstep) warp.groups[group].state = GroupState::AwaitingLockstep;

@@ -6,8 +6,8 @@ namespace vgpu::sm80 {
 
 // Offsets in bytes.
 constexpr uint32_t kBlockSize = 0x0, kGridSize = 0xc, kSharedWindow = 0x18, kLocalWindow = 0x20, kStackTop = 0x28,
-                   kGridWorkspaceHigh = 0x8c, kGridWorkspaceLow = 0x90,  // %envreg1 and %envreg2 of PTX
-    kParameters = 0x160;
+                   kParameters = 0x160;
+constexpr uint32_t kGridWorkspaceHigh = 0x8c, kGridWorkspaceLow = 0x90;  // PTX: %envreg1 and %envreg2
 
 // Windows of generic addresses for shared and local memory, above all addresses of a process.
 constexpr uint64_t kSharedWindowBegin = uint64_t(1) << 48, kLocalWindowBegin = kSharedWindowBegin + (uint64_t(1) << 32);

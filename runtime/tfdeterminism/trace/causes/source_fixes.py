@@ -454,10 +454,10 @@ def _use_constant_answer(code):
     answers = [node for node in answers if node.value in code.calls(_SYSTEM_CALLS)]
     edits = [code.replace(node, _chosen_number(getattr(node, "attr", _name(node.value)))) for node in answers]
     edits += [code.replace(call, _chosen_number("percent")) for call in code.calls(("cpu_percent", "memory_percent"))]
-    outputs = [_with_methods(code, call) for call in code.calls(("check_output", "getoutput"))]
+    programs = code.calls(("check_output", "getoutput"))
+    outputs = [_with_methods(code, call) for call in programs]
     edits += [code.replace(node, "{}{!r}".format("" if _is_text(node) else "b", SEED)) for node in outputs]
-    calls = [node.value for node in answers] + code.calls(("check_output", "getoutput"))
-    return _constant_seeds(code, calls) + edits
+    return _constant_seeds(code, [node.value for node in answers] + programs) + edits
 
 
 def _chosen_number(name):
@@ -489,7 +489,7 @@ def _use_constant_time(code):
 
 
 def _constant_seeds(code, times):
-    """Return edits of the seeds and indices in which one of these calls lies."""
+    """Return edits of the seeds and indices in which one of these calls, of times or of answers, lies."""
     seeds = [argument for call in code.calls(_SEEDED_BY) for argument in call.args]
     indices = [node.slice for node in code.nodes if isinstance(node, ast.Subscript)]
     indices = [index for index in indices if isinstance(index, (ast.BinOp, ast.Call))]  # not a slice; Python 3.9

@@ -92,19 +92,22 @@ void register_to_predicates(WarpContext& warp, const Instruction& i) {
     if (mask >> p & 1) set_predicate(warp, i.b + 4 * p, [=](uint32_t l) { return a[l] >> p & 1; });
 }
 
+bool do_lanes_differ(const WarpContext& warp, const uint32_t* values) {
+  const uint32_t first = values[__builtin_ctz(warp.active_mask)];
+  return (lanes_where([=](uint32_t l) { return values[l] != first; }) & warp.active_mask) != 0;
+}
+
 // To a uniform register: the first lane's value.  Which lane's value hardware takes where they differ is not documented.
 void first_lane(WarpContext& warp, const Instruction& i) {
   const uint32_t *values = lane_words(warp, i.a), value = values[__builtin_ctz(warp.active_mask)];
-  if (warp.observer && (lanes_where([=](uint32_t l) { return values[l] != value; }) & warp.active_mask))
-    notify_schedule_source(warp, i, ScheduleSource::ActiveLanes);
+  if (warp.observer && do_lanes_differ(warp, values)) notify_schedule_source(warp, i, ScheduleSource::ActiveLanes);
   write_lane_words(warp, i.d, [=](uint32_t) { return value; });
 }
 
 // The predicate result of R2UR is not documented.  Code branches by it to what serves lanes with different values, such as
 // masks of __ballot_sync(); a BRA.CONV behind it makes sure that all lanes are there.
-void lanes_differ(WarpContext& warp, const Instruction& i) {
-  const uint32_t *values = lane_words(warp, i.a), value = values[__builtin_ctz(warp.active_mask)];
-  const bool differ = (lanes_where([=](uint32_t l) { return values[l] != value; }) & warp.active_mask) != 0;
+void write_whether_lanes_differ(WarpContext& warp, const Instruction& i) {
+  const bool differ = do_lanes_differ(warp, lane_words(warp, i.a));
   write_predicate(warp, i.vector_registers[kFirstWritten], differ ? kFullMask : 0);
 }
 
@@ -216,7 +219,7 @@ bool select_special_wide(FunctionDecoder&, const Decoded& c, Instruction& i) {
 bool select_to_uniform(FunctionDecoder& d, const Decoded& c, Instruction& i) {
   i.a = d.read_register(c.bits(24, 8)), i.execute = first_lane;
   if (c.bits(81, 3) == kPT) return true;
-  i.execute = lanes_differ;
+  i.execute = write_whether_lanes_differ;
   return c.bits(16, 6) == kURZ;
 }
 
