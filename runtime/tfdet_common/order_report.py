@@ -22,6 +22,7 @@ class KernelLaunches(object):
         proved: the number of launches for which every order of execution is proved to leave the same bytes.
         reasons: why the others are not proved: {(reason, lines): launches}; lines: of PTX, or offsets in machine code.
         rules: the names of the rules that proved launches; a rule accepts accesses whose order does not matter.
+        codes: what ran, "ptx" or "sass" (machine code).
     """
 
     def __init__(self, kernel):
@@ -30,6 +31,7 @@ class KernelLaunches(object):
         self.launches = self.proved = 0
         self.reasons = Counter()  # type: Counter[tuple[str, tuple[int, ...]]]
         self.rules = set()  # type: set[str]
+        self.codes = set()  # type: set[str]
 
     @property
     def is_proved(self):
@@ -41,9 +43,10 @@ class KernelLaunches(object):
         """The items of `reasons`, the most frequent first; equally frequent ones sorted."""
         return sorted(self.reasons.items(), key=lambda item: (-item[1], item[0]))
 
-    def add(self, order):
-        # type: (dict) -> None
-        """Add one launch. order: the field "order" of its line in the report."""
+    def add(self, order, code=None):
+        # type: (dict, str | None) -> None
+        """Add one launch. order, code: these fields of its line in the report; code: None if the launch was refused."""
+        self.codes.update([code] if code else [])
         reasons = {(reason["reason"], tuple(sorted(set(reason["lines"])))) for reason in order["reasons"]}
         if order["proved"] is not (not reasons):
             raise ValueError("a launch of {} is proved for a reason, or not proved without one".format(self.kernel))
@@ -80,7 +83,7 @@ class OrderReport(object):
         """
         if "kernel" in line:
             kernel = self.kernels.setdefault(line["kernel"], KernelLaunches(line["kernel"]))
-            kernel.add(line["order"])
+            kernel.add(line["order"], line.get("code"))
         elif "left_out" in line:
             self.host["report", LEFT_OUT] += 1
         elif "cpu_fallback" in line:

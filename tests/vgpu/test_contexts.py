@@ -300,7 +300,7 @@ def test_a_mapping_begins_where_its_allocation_does(device):
 
 def test_advice_and_prefetches_need_managed_memory(device, managed):
     cuda, n, device_memory = device.cuda, ctypes.c_size_t, device.allocate(4096)
-    advise, prefetch = cuda.cudaMemAdvise, cuda.cudaMemPrefetchAsync
+    advise, prefetch = cuda.cuMemAdvise, cuda.cuMemPrefetchAsync
     assert [advise(managed, n(4096), advice, 0) for advice in range(8)] == [INVALID_VALUE, *[0] * 6, INVALID_VALUE]
     assert [prefetch(managed, n(4096), target, None) for target in (0, -1, 3)] == [0, 0, INVALID_DEVICE]
     assert advise(managed, n(4096), 3, 7) == INVALID_DEVICE and advise(managed, n(4096), 1, 7) == 0

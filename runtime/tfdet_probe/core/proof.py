@@ -15,7 +15,7 @@ if TYPE_CHECKING:  # for type comments alone
 AXES = ("schedule",)
 HOLDS_FOR = "input"  # the proof holds for the inputs that ran, not for every input of their shapes
 # Sizes of a record's lists; MAX_LINES: lines of PTX, or offsets in machine code, that a reason names; MAX_NAME:
-# characters of a kernel's name.
+# characters of the name of a kernel or an operation.
 MAX_KERNELS, MAX_HOST, MAX_REASONS, MAX_LINES, MAX_NAME, MAX_SCHEDULES = 128, 64, 16, 2, 600, 8
 
 
@@ -35,7 +35,7 @@ def describe(report, observed, differed=False):
         does not fit ends the proof.
     """
     kernels = sorted(report.kernels.values(), key=lambda kernel: kernel.is_proved)
-    host = [{"operation": operation, "reason": reason, "times": times}
+    host = [{"operation": operation[:MAX_NAME], "reason": reason, "times": times}
             for (operation, reason), times in sorted(report.host.items())]
     if not kernels:
         host.append({"operation": "report", "reason": NO_KERNEL, "times": 1})

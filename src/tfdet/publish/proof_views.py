@@ -6,7 +6,7 @@ runs the kernel.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Any
 
 from tfdet.audit.demangle import demangle
@@ -28,14 +28,19 @@ RULES = {
     "exploration": "all orders of a few accesses, which agree",
 }
 _REASON_TEXTS = {
-    "race": "two threads access one address, one of them writes, and nothing orders them",
+    "race": "two threads access one address, one of them writes, and neither barriers nor the stream order them",
     "memory_order": "threads reach one address in an order that the schedule chooses",
-    "old_value": "the old value of an atomic is used",
+    "old_value": "the old value of an atomic is used, or a compare-and-swap compares with it",
+    "half_sum": "a sum of 16-bit floats may round",
     "rounding": "a sum of floats rounds, so its order shows",
+    "scope": "an atomic that is atomic only within its block meets an access of another block",
     "uninitialized": "uninitialized memory is read",
     "uninitialized_copy": "the host receives bytes that nothing has written",
     "stale_read": "a read through the non-coherent cache may miss what the launch writes",
+    "allocation_order": "memory is used that a stream allocates, and nothing orders the use after that",
     "fault": "the launch failed",
+    "refused": "the launch was refused: the kernel did not run",
+    "unsupported": "the virtual GPU does not support it",
     "check_memory": "the check needs more memory than it may take",
     "instruction_set": "its code does not contain what a proof needs",
     "clock": "it reads a clock",
@@ -48,6 +53,7 @@ _REASON_TEXTS = {
     "output": "it prints",
     "dependent_launch": "it overlaps with the next launch",
     "event_time": "the host reads how long the device took, and may choose by it",
+    "query": "the host asks whether the device has finished, and may choose by the answer",
     "host_function": "a function of the host runs in a stream, and what it does is not observed",
     "cpu_fallback": "a vendor library's call, computed on the CPU",
     "no_kernel": "no kernel was launched",
@@ -57,33 +63,43 @@ _REASON_TEXTS = {
 
 
 def lines(report: OrderReport) -> Iterator[str]:
-    """Yield some lines for each kernel, in the order of the first launches, and a last line with counts."""
+    """Yield some lines for each kernel, in the order of the first launches, and the result in one or two lines."""
     names = demangle(report.kernels)
-    for name, kernel in zip(names, report.kernels.values(), strict=True):
+    for name, kernel in zip(map(shorten, names), report.kernels.values(), strict=True):
         launches_text = f"{kernel.launches:,} launches" if kernel.launches > 1 else "1 launch"
         if kernel.is_proved:
             yield f"proved      {name} ({launches_text})"
             continue
         yield f"not proved  {name} ({kernel.launches - kernel.proved:,} of {launches_text})"
         ranked = kernel.ranked_reasons()
-        yield from (f"            {reason_text(*reason)}" for reason, _ in ranked[:_MAX_REASONS])
+        unit = _unit(kernel.codes)
+        yield from (f"            {reason_text(*reason, unit=unit)}" for reason, _ in ranked[:_MAX_REASONS])
         if len(ranked) > _MAX_REASONS:
             yield f"            and {len(ranked) - _MAX_REASONS} more (--json)"
     for (operation, reason), times in sorted(report.host.items()):
-        yield f"not proved  on the host, {operation}: {reason_text(reason, ())} ({times:,} times)"
+        where = "on the host" if operation == "host" else operation
+        yield f"not proved  {where}: {reason_text(reason, ())}" + (f" ({times:,} times)" if times > 1 else "")
     proved = sum(kernel.is_proved for kernel in report.kernels.values())
     if not report.kernels:
         yield "No kernel was launched: nothing is proved."
         return
     yield f"{proved} of {len(report.kernels)} kernels give the same bytes in every order of execution, for this input."
+    if report.host:
+        yield "The program as a whole is not proved, for the reasons that are not a kernel's."
 
 
-def reason_text(name: str, *places: Sequence[int]) -> str:
-    """Return why a proof failed.  places: at each the lines of PTX that conflict, or the offsets in machine code."""
-    texts = [" and ".join(map(str, lines)) for lines in places if lines]
+def _unit(codes: Collection[str]) -> str:
+    """Return what the positions in these kinds of code are called: "line" of PTX, "offset" in machine code, or both."""
+    units = [unit for code, unit in (("ptx", "line"), ("sass", "offset")) if code in codes]
+    return " or ".join(units or ["line"])
+
+
+def reason_text(name: str, *places: Sequence[int], unit: str = "line") -> str:
+    """Return why a proof failed.  places: at each the positions of the instructions that conflict, in this unit."""
+    texts = [" and ".join(hex(n) if unit == "offset" else str(n) for n in lines) for lines in places if lines]
     if len(texts) > _MAX_REASONS:
         texts[_MAX_REASONS:] = [f"and {len(texts) - _MAX_REASONS} more"]
-    where = f" (line{'s' * (sum(map(len, places)) > 1)} {'; '.join(texts)})" if texts else ""
+    where = f" ({unit}{'s' * (sum(map(len, places)) > 1)} {'; '.join(texts)})" if texts else ""
     return f"{_REASON_TEXTS.get(name, name)}{where}"
 
 
@@ -169,7 +185,8 @@ def explain_proof(record: Record) -> list[str]:
     if to_summary(proof).is_proved:
         launches_text = f"{_launches_text([record])} of {_kernels_text(proof)}"
         return [f"proved, in {launches_text}: no order of execution gives other bytes", _rules_text(proof)]
-    return ["not proved", *_failures(proof)]
+    codes = (record.device.details or {}).get("code")
+    return ["not proved", *_failures(proof, _unit(codes if isinstance(codes, list) else ()))]
 
 
 def _kernels_text(proof: Proof) -> str:
@@ -184,14 +201,15 @@ def _rules_text(proof: Proof) -> str:
     return f"{base_text}, or are {texts}" if texts else base_text
 
 
-def _failures(proof: Proof) -> Iterator[str]:
+def _failures(proof: Proof, unit: str) -> Iterator[str]:
     names = demangle(kernel.name for kernel in proof.kernels)
     for name, kernel in zip(names, proof.kernels, strict=True):
         lines_of: dict[str, list[Sequence[int]]] = {}
         for kernel_reason in kernel.reasons:
             lines_of.setdefault(kernel_reason.reason, []).append(kernel_reason.lines)
         if lines_of:
-            yield f"{shorten(name)}: {'; '.join(reason_text(reason, *places) for reason, places in lines_of.items())}"
+            texts = (reason_text(reason, *places, unit=unit) for reason, places in lines_of.items())
+            yield f"{shorten(name)}: {'; '.join(texts)}"
     for host_reason in proof.host:
         yield f"{host_reason.operation}: {reason_text(host_reason.reason, ())}"
 

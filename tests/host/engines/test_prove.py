@@ -52,10 +52,22 @@ TEXT = """.version 7.0
 .visible .entry NAME(.param .u64 p0) {
 .reg .b32 %r<4>; .reg .b64 %l<4>; ld.param.u64 %l0, [p0]; mov.u32 %r0, %tid.x; BODY }
 """
+# `made` is a word that kernels write, as they have one parameter.  `run` launches one of them on a stream.
+STREAMS = """
+first, second, event = (ctypes.c_void_p() for _ in range(3))
+cuda.cuStreamCreate(ctypes.byref(first), 1), cuda.cuStreamCreate(ctypes.byref(second), 1)
+cuda.cuEventCreate(ctypes.byref(event), 0), cuda.cuCtxSynchronize()
+def run(stream, threads=64, function=None):
+    given = (ctypes.c_void_p * 1)(ctypes.addressof(made))
+    return cuda.cuLaunchKernel(function or kernel, 4, 1, 1, threads, 1, 1, 0, stream, given, None)
+"""
 BODIES = {
     "histogram": "red.global.add.u32 [%l0], 1;",
     "scatter_add": "cvt.rn.f32.u32 %r1, %r0; mul.rn.f32 %r1, %r1, 0f3DCCCCCD; red.global.add.f32 [%l0+64], %r1;",
 }
+
+# `ptxas` accepts it, and the virtual GPU does not support it.
+WMMA = "wmma.load.a.sync.aligned.row.m16n16k16.f16 {%r0, %r1, %r2, %r3, %r0, %r1, %r2, %r3}, [%l0];"
 
 
 def run_prove(*words: str) -> subprocess.CompletedProcess[str]:
@@ -67,6 +79,15 @@ def run_prove(*words: str) -> subprocess.CompletedProcess[str]:
 def launch_command(*kernels: str) -> list[str]:
     """Return the command of a program that launches these kernels of BODIES on the virtual GPU."""
     return ["--", sys.executable, "-c", f"TEXT, BODIES = {TEXT!r}, {BODIES!r}\n{PROGRAM}", *kernels]
+
+
+def prove_json(steps: str) -> Any:
+    """Return the JSON of `tfdet prove` for a program that launches `histogram`, and then takes these steps."""
+    program = f"TEXT, BODIES, WMMA = {TEXT!r}, {BODIES!r}, {WMMA!r}\n{PROGRAM}\n{STREAMS}\n{steps}"
+    done = run_prove("--json", "--", sys.executable, "-c", program, "histogram")
+    report = json.loads(done.stdout)
+    assert done.returncode == (ExitCode.OK if report["proved"] else ExitCode.CONTRADICTED), done.stderr
+    return report
 
 
 def test_proved_kernels_exit_0() -> None:
@@ -98,6 +119,63 @@ def test_output_without_a_proof_does_not_claim_one(words: list[str], code: int) 
     done = run_prove(*words)
     assert done.returncode == code, done.stderr
     assert "proved   " not in done.stdout
+
+
+@pytest.mark.parametrize(
+    "steps",
+    [
+        "assert run(first, threads=2048)",  # more than the device has
+        "assert run(first, function=ctypes.byref(made))",  # no kernel
+        "text = TEXT.replace('NAME', 'refused').replace('BODY', WMMA)\n"
+        "cuda.cuModuleLoadData(ctypes.byref(module), text.encode() + b'\\0')\n"
+        "cuda.cuModuleGetFunction(ctypes.byref(kernel), module, b'refused')\n"
+        "assert run(first)",
+    ],
+)
+def test_a_launch_that_is_refused_ends_the_proof(steps: str) -> None:
+    kernels = prove_json(steps)["kernels"]
+    assert (sum(kernel["launches"] for kernel in kernels), sum(kernel["proved"] for kernel in kernels)) == (2, 1)
+    assert [reason["reason"] for kernel in kernels for reason in kernel["reasons"]] == ["refused"]
+
+
+def test_an_unsupported_call_ends_the_proof() -> None:
+    report = prove_json("assert cuda.cuArrayGetPlane(None, None, 0) == 801")
+    assert report["host"] == {"cuArrayGetPlane: unsupported": 1}
+
+
+@pytest.mark.parametrize(
+    ("steps", "host"),
+    [
+        ("run(first), cuda.cuStreamQuery(first)", {"host: query": 1}),
+        ("run(first), cuda.cuEventRecord(event, first), cuda.cuEventQuery(event)", {"host: query": 1}),
+        # Every schedule gives the same answer:
+        ("run(first), cuda.cuStreamSynchronize(first), cuda.cuStreamQuery(first)", {}),
+        ("run(first), cuda.cuCtxSynchronize(), cuda.cuEventRecord(event, first), cuda.cuEventQuery(event)", {}),
+        ("cuda.cuEventQuery(event)", {}),  # never recorded
+        # The first answer is what the host knows from then on.
+        ("run(first), cuda.cuStreamQuery(first), cuda.cuStreamQuery(first)", {"host: query": 1}),
+    ],
+)
+def test_a_query_whose_answer_the_schedule_chooses_ends_the_proof(steps: str, host: dict[str, int]) -> None:
+    assert prove_json(steps)["host"] == host
+
+
+@pytest.mark.parametrize(
+    ("order", "reasons"),
+    [
+        ("", ["allocation_order"]),
+        ("cuda.cuEventRecord(event, first), cuda.cuStreamWaitEvent(second, event, 0)", []),
+        ("cuda.cuStreamSynchronize(first)", []),
+    ],
+)
+def test_memory_of_a_stream_is_used_after_its_allocation(order: str, reasons: list[str]) -> None:
+    report = prove_json(f"""
+assert cuda.cuMemAllocAsync(ctypes.byref(made), ctypes.c_size_t(4096), first) == 0
+{order}
+cuda.cuMemsetD32Async(made, 0, ctypes.c_size_t(1024), second), run(second)
+""")
+    assert [reason["reason"] for kernel in report["kernels"] for reason in kernel["reasons"]] == reasons
+    assert report["proved"] is not bool(reasons)
 
 
 def test_a_truncated_report_is_an_error(tmp_path: Path) -> None:

@@ -23,6 +23,19 @@ std::string json_triple(const char* name, const uint32_t v[3]) {
   return "\"" + std::string(name) + "\": [" + std::to_string(v[0]) + ", " + std::to_string(v[1]) + ", " + std::to_string(v[2]) +
          "]";
 }
+std::string json_string(const std::string& text) {
+  std::string quoted = "\"";
+  for (char c : text) {
+    if (c == '"' || c == '\\') quoted += '\\';
+    quoted += static_cast<unsigned char>(c) < 0x20 ? ' ' : c;
+  }
+  return quoted + "\"";
+}
+// The field "order" of what ends a proof without a finding of the prover.
+std::string unproved(const char* reason) {
+  return "\"order\": {\"proved\": false, \"reasons\": [{\"reason\": \"" + std::string(reason) +
+         "\", \"lines\": [], \"times\": 1}], \"rules\": []}";
+}
 const char* order_sensitivity_name(OrderSensitivity sensitivity) {
   switch (sensitivity) {
     case OrderSensitivity::Rounding: return "rounding";
@@ -105,7 +118,16 @@ void LaunchReport::on_fallback(const char* call, uint64_t launch) {
   write("{" + json_pair("before_launch", launch) + ", \"cpu_fallback\": \"" + call + "\"}\n");
 }
 
+void LaunchReport::add_refused_launch(const std::string& kernel) {
+  write("{\"kernel\": " + json_string(kernel) + ", " + unproved("refused") + "}\n");
+}
+
+void LaunchReport::add_unsupported(const std::string& name) {
+  write("{\"operation\": " + json_string(name) + ", " + unproved("unsupported") + "}\n");
+}
+
 void LaunchReport::write(std::string text) {
+  std::lock_guard<std::mutex> guard(lock_);
   if (written_ > kMaxReportBytes) return;
   written_ += text.size();
   if (written_ > kMaxReportBytes) text = "{\"left_out\": \"all launches from here on: the report is full\"}\n";

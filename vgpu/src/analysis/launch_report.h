@@ -1,6 +1,7 @@
 // VGPU_REPORT=FILE: writes a line of JSON for each launch, with its kernel and its order-dependent atomics.
 #pragma once
 #include <cstdio>
+#include <mutex>
 #include <string>
 #include <unordered_map>
 
@@ -26,6 +27,10 @@ class LaunchReport : public Observer {
   void on_fallback(const char* call, uint64_t launch) override;
 
   void add_verdicts(const LaunchVerdicts& verdicts) { verdicts_ = &verdicts; }
+  // A launch failed before it began, so that nothing of its kernel ran.  Needs add_verdicts().
+  void add_refused_launch(const std::string& kernel);
+  // The program asked for something that the virtual GPU does not support.
+  void add_unsupported(const std::string& name);
   void write(std::string text);
 
  private:
@@ -51,6 +56,7 @@ class LaunchReport : public Observer {
   std::string order_dependent_lines() const;
 
   std::FILE* file_;
+  std::mutex lock_;  // of the file
   const LaunchVerdicts* verdicts_ = nullptr;
   uint64_t written_ = 0, omitted_ = 0;  // bytes of the file; atomics of the launch for which there was no room
   std::unordered_map<SiteKey, AtomicSite, SiteHash> atomic_sites_;

@@ -94,6 +94,7 @@ struct Instruction {
   int64_t imm = 0;
   uint32_t line = 0;  // in the module's text, or offset of the machine code
   // For analyses:
+  bool block_scope = false;  // of an atomic: it is atomic only for threads of its block
   bool result_unused = false;  // no other instruction names the registers that it writes
   ScheduleSource schedule_source = ScheduleSource::None;
   // Of a compare-and-swap in an update loop, which repeats it until it succeeds (ptx/update_loop.h): the operation of the loop,

@@ -76,9 +76,10 @@ struct Memcpy3DParams {
   Memcpy3DSide from, to;
   size_t width, height, depth;
 };
+CudaResult prepare_box_copy(Memcpy3DParams& params);  // checks it, and replaces arrays by their memory
 int copy_box_now(const Memcpy3DParams& params);
 int copy_box_on(void* stream, const Memcpy3DParams& params);
-int copy_box_in_order(void* stream, const Memcpy3DParams& params);
+int copy_box_in_order(void* stream, const Memcpy3DParams& params);  // after prepare_box_copy()
 bool is_pinned(const void* at);  // whether it is host memory that the device can access
 bool is_pageable(uint64_t at);   // whether it is host memory that the device cannot access
 // Returns whether the host waits for the end of a synchronous copy.  It does not if both ends are device memory, nor if pageable
@@ -119,8 +120,8 @@ int cuCtxSetLimit(int, size_t);
 int cuDeviceGetPCIBusId(char*, int, int);
 int cuMemAlloc_v2(uint64_t*, size_t);
 int cuMemAllocManaged(uint64_t*, size_t, unsigned);
-int cuMemAdvise(uint64_t, size_t, int, int);
-int cuMemPrefetchAsync(uint64_t, size_t, int, void*);
+int cuMemAdvise_v2(uint64_t, size_t, int, uint64_t);
+int cuMemPrefetchAsync_v2(uint64_t, size_t, uint64_t, unsigned, void*);
 int cuMemFree_v2(uint64_t);
 int cuModuleLoadData(void**, const void*);
 int cuModuleUnload(void*);
@@ -144,7 +145,6 @@ int cuMemcpyAsync(uint64_t, uint64_t, size_t, void*);
 int cuStreamCreateWithPriority(void**, unsigned, int);
 int cuStreamDestroy_v2(void*);
 int cuStreamSynchronize(void*);
-int cuStreamQuery(void*);
 int cuStreamWaitEvent(void*, void*, unsigned);
 int cuStreamGetPriority(void*, int*);
 int cuStreamGetFlags(void*, unsigned*);
@@ -153,7 +153,6 @@ int cuEventCreate(void**, unsigned);
 int cuEventDestroy_v2(void*);
 int cuEventRecord(void*, void*);
 int cuEventRecordWithFlags(void*, void*, unsigned);
-int cuEventQuery(void*);
 int cuEventSynchronize(void*);
 int cuMemFreeAsync(uint64_t, void*);
 int cuMemAllocAsync(uint64_t*, size_t, void*);

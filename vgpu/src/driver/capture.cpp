@@ -318,7 +318,6 @@ API int cuStreamGetId(void* stream, uint64_t* id) {
   return stream_of(stream) ? write_output(id, address(stream)) : kInvalidHandle;
 }
 
-API int cudaStreamGetCaptureInfo(void* stream, int* state, uint64_t* id) { return cuStreamGetCaptureInfo(stream, state, id); }
 API int cudaStreamGetCaptureInfo_v2(void* stream, int* state, uint64_t* id, void** graph, const Node*** after, size_t* count) {
   return cuStreamGetCaptureInfo_v2(stream, state, id, graph, after, count);
 }

@@ -118,7 +118,7 @@ void Device::make_observers() {
     memory_.track_writes();
     auto prover = std::make_unique<OrderProver>(*stream_order_, memory_, memory_.total(), report.get());
     prover_ = prover.get();
-    if (report) report->add_verdicts(*prover);
+    if (report) report->add_verdicts(*prover), proof_report_ = report.get(), report_unsupported_to(*report);
     observers_.add(std::move(prover));  // before the report, which includes its verdict
   }
   if (report) observers_.add(std::move(report));
@@ -136,10 +136,21 @@ void Device::on_transfer(uint32_t operation, const Transfer& transfer) {
   prover_->on_transfer(operation, transfer, launches_since_schedule_);
 }
 
+void Device::on_allocation(uint32_t operation, uint64_t address) {
+  if (!prover_) return;
+  std::lock_guard<std::mutex> guard(lock_);
+  prover_->on_allocation(operation, address);
+}
+
 void Device::on_host_source(const char* source) {
   if (!prover_) return;
   std::lock_guard<std::mutex> guard(lock_);
   prover_->on_host_source(source, launches_since_schedule_);
+}
+
+CudaResult Device::refuse_launch(const std::string& kernel, CudaResult error) {
+  if (proof_report_) proof_report_->add_refused_launch(kernel);
+  return error;
 }
 
 void Device::set_last_error(const std::string& message) {

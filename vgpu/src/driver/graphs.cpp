@@ -6,6 +6,7 @@
 #include <cstring>
 #include <deque>
 #include <map>
+#include <set>
 
 #include "api.h"
 #include "capture.h"
@@ -27,9 +28,9 @@ class Executable {
     bool enabled = true;
   };
 
-  explicit Executable(const Graph& graph) {
+  explicit Executable(const Nodes& nodes) {  // each behind its dependencies
     std::map<const Node*, size_t> index;
-    for (const Node* node : graph.nodes) {
+    for (const Node* node : nodes) {
       index[node] = entries_.size();
       Entry entry{node, node->step, {}};
       for (const Node* dependency : node->dependencies) entry.dependencies.push_back(index.at(dependency));
@@ -106,6 +107,26 @@ class Executable {
   std::map<size_t, Event> completion_events_;  // of entries for which other branches wait
 };
 
+// Returns the nodes of a graph, each behind its dependencies; none if these form a circle.
+Nodes ordered_nodes(const Graph& graph) {
+  Nodes ordered, remaining = graph.nodes;
+  std::set<const Node*> done;
+  while (!remaining.empty()) {
+    Nodes later;
+    for (Node* node : remaining) {
+      const bool is_next = std::all_of(node->dependencies.begin(), node->dependencies.end(),
+                                       [&](const Node* dependency) { return done.count(dependency); });
+      if (is_next) ordered.push_back(node), done.insert(node);
+      else later.push_back(node);
+    }
+    if (later.size() == remaining.size()) return {};
+    remaining = std::move(later);
+  }
+  return ordered;
+}
+
+bool has_circle(const Graph& graph) { return ordered_nodes(graph).size() < graph.nodes.size(); }
+
 struct KernelParameters {  // CUDA_KERNEL_NODE_PARAMS
   void* kernel;
   uint32_t grid[3], block[3], shared;
@@ -128,26 +149,20 @@ Step step_of(const FillParameters& params) {
     return fill_on(stream, {params.at, params.pitch, params.value, params.element, params.width, params.height});
   };
 }
-Step step_of(const Memcpy3DParams& params) {
-  return [params](void* stream) { return copy_box_in_order(stream, params); };
-}
 Step step_of(const HostParameters& params) {
   return [params](void* stream) { return cuLaunchHostFunc(stream, params.f, params.data); };
 }
 Step step_of(const std::shared_ptr<Executable>& child) {
   return [child](void* stream) { return child->run(stream); };
 }
-Step step_of(const Graph& child) { return step_of(std::make_shared<Executable>(child)); }
+Step step_of(const Graph& child) { return step_of(std::make_shared<Executable>(ordered_nodes(child))); }
 
 // Return kInvalidValue or kNotSupported if a node cannot have these parameters.
 CudaResult check(const FillParameters& params) {
   return params.element == 1 || params.element == 2 || params.element == 4 ? kSuccess : kInvalidValue;
 }
-CudaResult check(const Memcpy3DParams& params) {
-  return params.height == 1 && params.depth == 1 && params.from.kind <= 2 && params.to.kind <= 2 ? kSuccess : kNotSupported;
-}
 CudaResult check(const HostParameters& params) { return params.f ? kSuccess : kInvalidValue; }
-CudaResult check(const Graph& child) { return find_alive<Graph>(&child) ? kSuccess : kInvalidValue; }
+CudaResult check(const Graph& child) { return find_alive<Graph>(&child) && !has_circle(child) ? kSuccess : kInvalidValue; }
 
 CudaResult make_node_step(Step& step, const KernelParameters& params) {
   Kernel* kernel = find_alive<Kernel>(params.kernel);
@@ -156,6 +171,11 @@ CudaResult make_node_step(Step& step, const KernelParameters& params) {
   std::copy_n(params.grid, 3, configuration.grid), std::copy_n(params.block, 3, configuration.block);
   const CudaResult result = make_step(step, *kernel, configuration, Arguments{params.arguments});
   return result == kInvalidConfiguration ? kInvalidValue : result;
+}
+CudaResult make_node_step(Step& step, const Memcpy3DParams& request) {
+  Memcpy3DParams params = request;
+  if (CudaResult error = prepare_box_copy(params)) return error;
+  return step = [params](void* stream) { return copy_box_in_order(stream, params); }, kSuccess;
 }
 template <class P> CudaResult make_node_step(Step& step, const P& parameters) {
   if (CudaResult error = check(parameters)) return error;
@@ -166,16 +186,11 @@ struct Dependencies {
   Node* const* nodes;
   size_t count;
 };
-int add_node(void** node, void* handle, const Dependencies& dependencies, Step step) {
-  Graph* graph = find_alive<Graph>(handle);
-  if (!node || !graph || !graph->contains(dependencies.nodes, dependencies.count)) return kInvalidValue;
-  return *node = graph->add(std::move(step), Nodes(dependencies.nodes, dependencies.nodes + dependencies.count)), kSuccess;
-}
 template <class P> int add_node(void** node, void* graph, const Dependencies& dependencies, const P* parameters) {
   Step step;
   if (!parameters || !node || !find_alive<Graph>(graph)) return kInvalidValue;
   if (CudaResult error = make_node_step(step, *parameters)) return error;
-  return add_node(node, graph, dependencies, std::move(step));
+  return vgpu::add_node(node, graph, dependencies.nodes, dependencies.count, std::move(step));
 }
 template <class F> int with_entry(void* executable, const void* node, F f) {
   Executable* graph = find_alive<Executable>(executable);
@@ -186,7 +201,7 @@ template <class P> int update_node(void* executable, const void* node, const P* 
   Step step;
   if (!parameters || !find_alive<Executable>(executable)) return kInvalidValue;
   if (CudaResult error = make_node_step(step, *parameters)) return error;
-  return with_entry(executable, node, [&](Executable::Entry& entry) { entry.step = std::move(step); });
+  return vgpu::update_node(executable, node, std::move(step));
 }
 // The handle is not dereferenced before it was checked.
 const Graph* graph_at(const void* handle) { return static_cast<const Graph*>(handle); }
@@ -195,9 +210,19 @@ const Graph* graph_at(const void* handle) { return static_cast<const Graph*>(han
 
 namespace vgpu {
 
+int add_node(void** node, void* handle, Node* const* dependencies, size_t count, Step step) {
+  Graph* graph = find_alive<Graph>(handle);
+  if (!node || !graph || !graph->contains(dependencies, count)) return kInvalidValue;
+  return *node = graph->add(std::move(step), Nodes(dependencies, dependencies + count)), kSuccess;
+}
+int update_node(void* executable, const void* node, Step step) {
+  return with_entry(executable, node, [&](Executable::Entry& entry) { entry.step = std::move(step); });
+}
+
 CudaResult make_step(Step& step, Kernel& kernel, const Configuration& configuration, const Arguments& arguments) {
   std::vector<uint8_t> packed;
-  if (CudaResult error = Device::get().pack(packed, kernel, configuration, arguments)) return error;
+  if (CudaResult error = Device::get().pack(packed, kernel, configuration, arguments))
+    return Device::get().refuse_launch(kernel.name, error);
   step = [handle = &kernel, configuration, packed](void* stream) -> int {
     Kernel* kernel = find_alive<Kernel>(handle);
     return kernel ? launch(*kernel, configuration, {nullptr, packed.data(), packed.size()}, stream) : kInvalidHandle;
@@ -213,7 +238,7 @@ API int cuGraphCreate(void** graph, unsigned flags) {
 }
 API int cuGraphDestroy(void* graph) { return Handles<Graph>::all().remove(graph) ? kSuccess : kInvalidValue; }
 API int cuGraphAddEmptyNode(void** node, void* graph, Node* const* dependencies, size_t count) {
-  return add_node(node, graph, {dependencies, count}, Step([](void*) { return int(kSuccess); }));
+  return add_node(node, graph, dependencies, count, [](void*) { return int(kSuccess); });
 }
 API int cuGraphAddKernelNode_v2(void** node, void* graph, Node* const* dependencies, size_t count,
                                 const KernelParameters* params) {
@@ -237,6 +262,15 @@ API int cuGraphAddHostNode(void** node, void* graph, Node* const* dependencies, 
 API int cuGraphAddChildGraphNode(void** node, void* graph, Node* const* dependencies, size_t count, const void* child) {
   return add_node(node, graph, {dependencies, count}, graph_at(child));
 }
+API int cuGraphAddDependencies(void* handle, Node* const* from, Node* const* to, size_t count) {
+  Graph* graph = find_alive<Graph>(handle);
+  if (!graph || !graph->contains(from, count) || !graph->contains(to, count)) return kInvalidValue;
+  for (size_t k = 0; k < count; k++) to[k]->dependencies.push_back(from[k]);
+  return kSuccess;
+}
+API int cuGraphAddDependencies_v2(void* graph, Node* const* from, Node* const* to, const void*, size_t count) {
+  return cuGraphAddDependencies(graph, from, to, count);
+}
 API int cuGraphGetNodes(void* handle, void** nodes, size_t* count) {
   const Graph* graph = find_alive<Graph>(handle);
   if (!graph || !count) return kInvalidValue;
@@ -252,8 +286,8 @@ API int cuGraphKernelNodeSetAttribute(void* node, int, const void*) {
 
 API int cuGraphInstantiateWithFlags(void** executable, void* handle, uint64_t) {
   const Graph* graph = find_alive<Graph>(handle);
-  if (!graph || !executable) return kInvalidValue;
-  return *executable = Handles<Executable>::all().add(std::make_unique<Executable>(*graph)), kSuccess;
+  if (!graph || !executable || has_circle(*graph)) return kInvalidValue;
+  return *executable = Handles<Executable>::all().add(std::make_unique<Executable>(ordered_nodes(*graph))), kSuccess;
 }
 API int cuGraphInstantiate_v2(void** executable, void* graph, void*, char*, size_t) {
   return cuGraphInstantiateWithFlags(executable, graph, 0);

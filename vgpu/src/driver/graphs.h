@@ -33,6 +33,10 @@ struct Graph {
   }
 };
 
+// Adds a node, or replaces the step of one in an instantiated graph; CUDA's result.
+int add_node(void** node, void* graph, Node* const* dependencies, size_t count, Step step);
+int update_node(void* executable, const void* node, Step step);
+
 // Makes the step of a kernel node, with a copy of its arguments; checks them as a launch does.
 CudaResult make_step(Step& step, Kernel& kernel, const Configuration& configuration, const Arguments& arguments);
 

@@ -104,13 +104,16 @@ template <class T> int fill(void* stream, uint64_t at, size_t pitch, T value, si
 
 namespace vgpu {
 
+CudaResult prepare_box_copy(Memcpy3DParams& params) {
+  const CudaResult error = resolve(params);
+  return error ? error : check(params);
+}
 int copy_box_now(const Memcpy3DParams& request) {
   if (CudaResult error = refuse_legacy()) return error;
   const Stream& legacy = *stream_of(nullptr);
   if (CudaResult error = wait_without_ordering(legacy)) return error;
   Memcpy3DParams params = request;
-  if (CudaResult error = resolve(params)) return error;
-  if (CudaResult error = check(params)) return error;
+  if (CudaResult error = prepare_box_copy(params)) return error;
   if (is_in_pageable_memory(params.from)) wait_for(legacy);
   if (int error = copy(params, number_operation(legacy))) return error;
   return is_awaited(base_address(params.from), base_address(params.to)) ? wait_for(legacy) : kSuccess;
@@ -124,8 +127,7 @@ int copy_box_on(void* handle, const Memcpy3DParams& request) {
   Stream* stream = stream_of(handle);
   if (!stream) return kInvalidHandle;
   Memcpy3DParams params = request;
-  if (CudaResult error = resolve(params)) return error;
-  if (CudaResult error = check(params)) return error;
+  if (CudaResult error = prepare_box_copy(params)) return error;
   if (auto capture_result = capture(*stream, [=](void* graph_stream) { return copy_box_in_order(graph_stream, params); }))
     return *capture_result;
   if (!is_in_pageable_memory(params.from) && !is_in_pageable_memory(params.to)) return copy_box_in_order(handle, params);

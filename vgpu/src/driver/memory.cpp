@@ -222,7 +222,11 @@ API int cuMemAlloc_v2(uint64_t* to, size_t bytes) {
   return allocate(to, bytes);
 }
 API int cuMemAllocAsync(uint64_t* to, size_t bytes, void* stream) {
-  return stream_of(stream) ? allocate(to, bytes) : kInvalidHandle;
+  Stream* target = stream_of(stream);
+  if (!target) return kInvalidHandle;
+  const int result = allocate(to, bytes);
+  if (result == kSuccess) Device::get().on_allocation(number_operation(*target), *to);  // for VGPU_CHECK=order
+  return result;
 }
 API int cuMemAllocManaged(uint64_t* to, size_t bytes, unsigned flags) {
   if (CudaResult error = refuse_while_capturing()) return error;

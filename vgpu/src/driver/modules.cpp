@@ -259,7 +259,8 @@ int launch(Kernel& kernel, const Configuration& configuration, const Arguments& 
           capture_with(*target, [&](Step& step) { return make_step(step, kernel, configuration, arguments); }))
     return *capture_result;
   Launch prepared;
-  if (CudaResult error = Device::get().prepare(prepared, kernel, configuration, arguments)) return error;
+  if (CudaResult error = Device::get().prepare(prepared, kernel, configuration, arguments))
+    return Device::get().refuse_launch(kernel.name, error);
   prepared.operation = number_operation(*target);  // for VGPU_CHECK=order
   return in_order(stream, [prepared = std::move(prepared)] { return Device::get().run(prepared); });
 }
@@ -291,6 +292,8 @@ Arguments arguments_of(void** each, void** extra) {
   return arguments;
 }
 int launch_by_driver(void* function, const Configuration& configuration, const Arguments& arguments, void* stream) {
+  if (!in_host_function() && !find_alive<Kernel>(function))
+    return Device::get().refuse_launch("(an invalid handle of a kernel)", kInvalidHandle);
   return with_kernel(function, [&](Kernel& kernel) {
     int result = launch(kernel, configuration, arguments, stream);
     return result == kInvalidConfiguration ? kInvalidValue : result;  // only the runtime has that error
@@ -309,7 +312,6 @@ struct LaunchConfig {
 
 API int cuLaunchKernel(void* function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,
                        unsigned shared, void* stream, void** arguments, void** extra) {
-  if (!find_alive<Kernel>(function)) return kInvalidHandle;
   return launch_by_driver(function, {{gx, gy, gz}, {bx, by, bz}, shared}, arguments_of(arguments, extra), stream);
 }
 API int cuLaunchKernelEx(const LaunchConfig* config, void* function, void** arguments, void** extra) {

@@ -11,6 +11,7 @@
 #include "analysis/order/stream_order.h"
 #include "api.h"
 #include "capture.h"
+#include "framework_code.h"
 #include "handles.h"
 
 using namespace vgpu;
@@ -121,9 +122,17 @@ void notify_host_wait(const Stream& stream) {
 void notify_host_wait(const Event& event) {
   notify_order([&](StreamOrder& order) { order.on_host_wait_event(event.number); });
 }
-// Counts a query that reports completion as a wait of the host.
-template <class T> CudaResult notify_if_complete(const T& object, CudaResult state) {
-  if (state == kSuccess) notify_host_wait(object);
+bool is_before_host(StreamOrder& order, const Stream& stream) {
+  return order.is_before_host(stream.number, stream.is_blocking());
+}
+bool is_before_host(StreamOrder& order, const Event& event) { return order.is_before_host(event.number); }
+// Counts a query that reports completion as a wait of the host.  What the caller does may depend on the answer, unless every
+// schedule gives the same one.
+template <class T> CudaResult notify_query(const T& object, CudaResult state, const void* caller) {
+  notify_order([&](StreamOrder& order) {
+    if (!is_before_host(order, object) && !is_framework_code(caller)) Device::get().on_host_source("query");
+    if (state == kSuccess) notify_host_wait(object);
+  });
   return state;
 }
 
@@ -188,6 +197,18 @@ Stream* stream_of(void* handle) {
   if (address(handle) <= 1) return &legacy();  // CU_STREAM_LEGACY
   return address(handle) == 2 ? &per_thread() : find_alive<Stream>(handle);  // CU_STREAM_PER_THREAD
 }
+int query_stream(void* stream, const void* caller) {
+  return with_stream(stream, [=](Stream& target) {
+    if (CudaResult error = refuse_if_captured(target)) return error;
+    return notify_query(target, state_of(target), caller);
+  });
+}
+int query_event(void* event, const void* caller) {
+  return with_event(event, [=](Event& target) {
+    if (CudaResult error = refuse_if_captured(target)) return error;
+    return notify_query(target, state_at(target.after), caller);
+  });
+}
 CudaResult state_of(const Stream& stream) { return state_at(last_awaited_work(stream)); }
 CudaResult wait_without_ordering(const Stream& stream) { return wait_until(last_awaited_work(stream)); }
 CudaResult wait_for(const Stream& stream) {
@@ -217,12 +238,7 @@ API int cuStreamSynchronize(void* stream) {
     return wait_for(target);
   });
 }
-API int cuStreamQuery(void* stream) {
-  return with_stream(stream, [](Stream& target) {
-    if (CudaResult error = refuse_if_captured(target)) return error;
-    return notify_if_complete(target, state_of(target));
-  });
-}
+API int cuStreamQuery(void* stream) { return query_stream(stream, __builtin_return_address(0)); }
 API int cuStreamWaitEvent(void* stream, void* event, unsigned flags) {
   return with_stream(stream, [=](Stream& waiting_stream) {
     return with_event(event, [&](Event& awaited_event) -> int {
@@ -284,12 +300,7 @@ API int cuEventRecordWithFlags(void* event, void* stream, unsigned flags) {
   });
 }
 API int cuEventRecord(void* event, void* stream) { return cuEventRecordWithFlags(event, stream, 0); }
-API int cuEventQuery(void* event) {
-  return with_event(event, [](Event& target) {
-    if (CudaResult error = refuse_if_captured(target)) return error;
-    return notify_if_complete(target, state_at(target.after));
-  });
-}
+API int cuEventQuery(void* event) { return query_event(event, __builtin_return_address(0)); }
 API int cuEventSynchronize(void* event) {
   return with_event(event, [](Event& target) {
     if (CudaResult error = refuse_if_captured(target)) return error;

@@ -34,6 +34,9 @@ struct Event {
 
 Stream* stream_of(void* handle);  // nullptr: the handle is invalid.  A null handle is the legacy default stream
 
+// cuStreamQuery and cuEventQuery.  caller: an address in the code that calls.
+int query_stream(void* stream, const void* caller);
+int query_event(void* event, const void* caller);
 // Returns kSuccess if all work of the stream is complete, kNotReady, or the sticky error.
 CudaResult state_of(const Stream& stream);
 // Waits, but the check of order does not count it as a wait of the host.

@@ -2,10 +2,12 @@
 #include "unsupported_log.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cstdio>
 #include <mutex>
 #include <vector>
 
+#include "analysis/launch_report.h"
 #include "api.h"
 
 namespace vgpu {
@@ -18,10 +20,13 @@ class CallLog {  // unique names in the order of their first calls
     if (std::find(names_.begin(), names_.end(), name) != names_.end()) return false;
     return names_.push_back(name), true;
   }
-  std::string text() {
+  std::vector<std::string> names() {
     std::lock_guard<std::mutex> guard(lock_);
+    return names_;
+  }
+  std::string text() {
     std::string text;
-    for (const std::string& name : names_) text += (text.empty() ? "" : "\n") + name;
+    for (const std::string& name : names()) text += (text.empty() ? "" : "\n") + name;
     return text;
   }
   void clear() {
@@ -43,10 +48,19 @@ CallLog& fallback_calls() {
   return *log;
 }
 
+std::atomic<LaunchReport*> proof_report{nullptr};
+
 }  // namespace
 
 void note_unsupported(const std::string& name) {
-  if (unsupported_calls().add(name)) std::fprintf(stderr, "vgpu: not on the virtual GPU: %s\n", name.c_str());
+  if (!unsupported_calls().add(name)) return;
+  std::fprintf(stderr, "vgpu: not on the virtual GPU: %s\n", name.c_str());
+  if (LaunchReport* report = proof_report) report->add_unsupported(name);
+}
+
+void report_unsupported_to(LaunchReport& report) {
+  for (const std::string& name : unsupported_calls().names()) report.add_unsupported(name);
+  proof_report = &report;
 }
 
 void note_fallback(const std::string& name) {

@@ -1,6 +1,7 @@
 // The runtime's CUDA arrays, copies from and to them, and pitched allocations.
 #include <cstring>
 
+#include "box_copy.h"
 #include "channels.h"
 
 using namespace vgpu;
@@ -9,22 +10,6 @@ namespace {
 
 constexpr int kInvalidDirection = 21;
 
-struct Extents { size_t width, height, depth; };                // cudaExtent
-struct Pitched {
-  void* at;
-  size_t pitch, width, height;
-};      // cudaPitchedPtr
-struct Position { size_t x, y, z; };                            // cudaPos
-struct Parameters {                                             // cudaMemcpy3DParms
-  void* from_array;
-  Position from;
-  Pitched from_memory;
-  void* to_array;
-  Position to;
-  Pitched to_memory;
-  Extents size;
-  int kind;  // cudaMemcpyKind; 4: cudaMemcpyDefault
-};
 struct PeerParameters {                                         // cudaMemcpy3DPeerParms
   void* from_array;
   Position from;
@@ -56,25 +41,11 @@ int copy(const Memcpy3DParams& params, int kind, bool is_synchronous, void* stre
   return set_last_error(is_synchronous ? copy_box_now(params) : copy_box_on(stream, params));
 }
 
-// Copies a box.  Each side is an array or memory; if one is an array, offsets and width are in its elements, otherwise in bytes.
-int copy(const Parameters* parameters, bool is_synchronous, void* stream) {
-  if (!parameters || !parameters->from_array == !parameters->from_memory.at ||
-      !parameters->to_array == !parameters->to_memory.at)
-    return set_last_error(kInvalidValue);
-  Position from = parameters->from, to = parameters->to;
-  size_t width = parameters->size.width, scale = 1;
-  for (auto [array, position] : {std::make_pair(parameters->from_array, &from), std::make_pair(parameters->to_array, &to)}) {
-    ArrayDescriptor descriptor;
-    if (!array) continue;
-    if (int error = get_descriptor(array, descriptor)) return set_last_error(error);
-    scale = texel_bytes(descriptor), position->x *= scale;
-  }
-  const Memcpy3DParams params{parameters->from_array ? side(parameters->from_array, from) : side(parameters->from_memory, from),
-                              parameters->to_array ? side(parameters->to_array, to) : side(parameters->to_memory, to),
-                              width * scale, parameters->size.height, parameters->size.depth};
+int copy(const BoxParameters* parameters, bool is_synchronous, void* stream) {
+  Memcpy3DParams params;
+  if (int error = to_driver(parameters, params)) return set_last_error(error);
   return copy(params, parameters->kind, is_synchronous, stream);
 }
-
 // Returns the offset in bytes of (x bytes, row y) in an array.
 size_t offset_in(void* array, size_t x, size_t y) {
   ArrayDescriptor descriptor;
@@ -90,6 +61,24 @@ int set_copy_error(int kind, int error) { return set_last_error(kind < 0 || kind
 }  // namespace
 
 namespace vgpu {
+
+int to_driver(const BoxParameters* parameters, Memcpy3DParams& params) {
+  if (!parameters || !parameters->from_array == !parameters->from_memory.at ||
+      !parameters->to_array == !parameters->to_memory.at)
+    return kInvalidValue;
+  Position from = parameters->from, to = parameters->to;
+  size_t width = parameters->size.width, scale = 1;
+  for (auto [array, position] : {std::make_pair(parameters->from_array, &from), std::make_pair(parameters->to_array, &to)}) {
+    ArrayDescriptor descriptor;
+    if (!array) continue;
+    if (int error = get_descriptor(array, descriptor)) return error;
+    scale = texel_bytes(descriptor), position->x *= scale;
+  }
+  params = {parameters->from_array ? side(parameters->from_array, from) : side(parameters->from_memory, from),
+            parameters->to_array ? side(parameters->to_array, to) : side(parameters->to_memory, to), width * scale,
+            parameters->size.height, parameters->size.depth};
+  return kSuccess;
+}
 
 int format_of(const Channels& channel_format, Format& format, unsigned& channels) {
   channels = 0;
@@ -185,12 +174,12 @@ API int cudaMemset3DAsync(Pitched memory, int value, Extents size, void* stream)
   return fill_box(memory, value, size, [](const Fill& fill, void* fill_stream) { return fill_on(fill_stream, fill); }, stream);
 }
 
-API int cudaMemcpy3D(const Parameters* parameters) { return copy(parameters, true, nullptr); }
-API int cudaMemcpy3DAsync(const Parameters* parameters, void* stream) { return copy(parameters, false, stream); }
+API int cudaMemcpy3D(const BoxParameters* parameters) { return copy(parameters, true, nullptr); }
+API int cudaMemcpy3DAsync(const BoxParameters* parameters, void* stream) { return copy(parameters, false, stream); }
 API int cudaMemcpy3DPeer(const PeerParameters* parameters) {
   if (!parameters) return set_last_error(kInvalidValue);
-  const Parameters plain{parameters->from_array, parameters->from,      parameters->from_memory, parameters->to_array,
-                         parameters->to,         parameters->to_memory, parameters->size,        4};
+  const BoxParameters plain{parameters->from_array, parameters->from,      parameters->from_memory, parameters->to_array,
+                            parameters->to,         parameters->to_memory, parameters->size,        4};
   return copy(&plain, true, nullptr);
 }
 

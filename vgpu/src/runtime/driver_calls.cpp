@@ -1,4 +1,4 @@
-// Calls of the runtime that forward to the driver: memory pools, graphs, libraries; and calls that are not supported.
+// Calls of the runtime that forward to the driver: memory pools, captures, libraries; and calls that are not supported.
 #include "driver/unsupported_log.h"
 #include "registration.h"
 
@@ -13,11 +13,6 @@ int cuMemPoolGetAttribute(void*, int, void*);
 int cuMemPoolSetAttribute(void*, int, void*);
 int cuMemPoolSetAccess(void*, const void*, size_t);
 int cuMemPoolTrimTo(void*, size_t);
-int cuGraphDestroy(void*);
-int cuGraphExecDestroy(void*);
-int cuGraphGetNodes(void*, void**, size_t*);
-int cuGraphInstantiateWithFlags(void**, void*, uint64_t);
-int cuGraphLaunch(void*, void*);
 int cuStreamBeginCapture_v2(void*, int);
 int cuStreamBeginCaptureToGraph(void*, void*, void* const*, const void*, size_t, int);
 int cuStreamEndCapture(void*, void**);
@@ -58,16 +53,6 @@ API int cudaMemPoolSetAccess(void* pool, const void* access, size_t count) {
   return set_last_error(cuMemPoolSetAccess(pool, access, count));
 }
 API int cudaMemPoolTrimTo(void* pool, size_t bytes) { return set_last_error(cuMemPoolTrimTo(pool, bytes)); }
-
-API int cudaGraphDestroy(void* graph) { return set_last_error(cuGraphDestroy(graph)); }
-API int cudaGraphExecDestroy(void* graph) { return set_last_error(cuGraphExecDestroy(graph)); }
-API int cudaGraphGetNodes(void* graph, void** nodes, size_t* count) {
-  return set_last_error(cuGraphGetNodes(graph, nodes, count));
-}
-API int cudaGraphInstantiateWithFlags(void** executable, void* graph, uint64_t flags) {
-  return set_last_error(cuGraphInstantiateWithFlags(executable, graph, flags));
-}
-API int cudaGraphLaunch(void* graph, void* stream) { return set_last_error(cuGraphLaunch(graph, stream)); }
 
 API int cudaStreamBeginCapture(void* stream, int mode) { return set_last_error(cuStreamBeginCapture_v2(stream, mode)); }
 API int cudaStreamBeginCaptureToGraph(void* stream, void* graph, void* const* dependencies, const void* edges, size_t count,

@@ -15,14 +15,17 @@ struct PushedConfiguration {
   void* stream;
 };
 thread_local std::vector<PushedConfiguration> configurations;  // of kernel<<<...>>>, popped by the kernel's stub
-constexpr int kInvalidFunction = 98;
 
 Configuration configuration(Dim grid, Dim block, size_t shared, bool cooperative = false) {
   return {{grid.x, grid.y, grid.z}, {block.x, block.y, block.z}, shared, cooperative};
 }
 int launch_by_address(const void* host, const Configuration& configuration, void** arguments, void* stream) {
   Kernel* kernel = kernel_for_symbol(host);
-  if (!kernel) return set_last_error(Device::get().sticky_error() ? Device::get().sticky_error() : kInvalidFunction);
+  if (!kernel) {
+    const CudaResult fault = Device::get().sticky_error();
+    Device::get().refuse_launch(registered_name(host), fault);
+    return set_last_error(fault ? fault : kInvalidFunction);
+  }
   return set_last_error(launch(*kernel, configuration, Arguments{arguments}, stream));
 }
 

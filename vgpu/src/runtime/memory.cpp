@@ -1,4 +1,5 @@
 // The runtime's memory, streams and events, which forward to the driver.
+#include "driver/streams.h"
 #include "registration.h"
 
 using namespace vgpu;
@@ -45,11 +46,11 @@ API int cudaMallocManaged(void** output, size_t bytes, unsigned flags) {
   if (!result) *output = pointer(allocated);
   return set_last_error(result);
 }
-API int cudaMemAdvise(const void* at, size_t bytes, int advice, int device) {
-  return set_last_error(cuMemAdvise(address(at), bytes, advice, device));
+API int cudaMemAdvise_v2(const void* at, size_t bytes, int advice, uint64_t location) {
+  return set_last_error(cuMemAdvise_v2(address(at), bytes, advice, location));
 }
-API int cudaMemPrefetchAsync(const void* at, size_t bytes, int device, void* stream) {
-  return set_last_error(cuMemPrefetchAsync(address(at), bytes, device, stream));
+API int cudaMemPrefetchAsync_v2(const void* at, size_t bytes, uint64_t location, unsigned flags, void* stream) {
+  return set_last_error(cuMemPrefetchAsync_v2(address(at), bytes, location, flags, stream));
 }
 API int cudaFree(void* at) { return use_primary_context(), set_last_error(cuMemFree_v2(address(at))); }
 API int cudaFreeAsync(void* at, void* stream) { return set_last_error(at ? cuMemFreeAsync(address(at), stream) : kSuccess); }
@@ -154,7 +155,7 @@ API int cudaStreamCreate(void** stream) { return cudaStreamCreateWithPriority(st
 API int cudaStreamCreateWithFlags(void** stream, unsigned flags) { return cudaStreamCreateWithPriority(stream, flags, 0); }
 API int cudaStreamDestroy(void* stream) { return set_last_error(cuStreamDestroy_v2(stream)); }
 API int cudaStreamSynchronize(void* stream) { return set_last_error(cuStreamSynchronize(stream)); }
-API int cudaStreamQuery(void* stream) { return set_last_error(cuStreamQuery(stream)); }
+API int cudaStreamQuery(void* stream) { return set_last_error(query_stream(stream, __builtin_return_address(0))); }
 API int cudaStreamWaitEvent(void* stream, void* event, unsigned flags) {
   return set_last_error(cuStreamWaitEvent(stream, event, flags));
 }
@@ -176,7 +177,7 @@ API int cudaEventRecord(void* event, void* stream) { return set_last_error(cuEve
 API int cudaEventRecordWithFlags(void* event, void* stream, unsigned flags) {
   return set_last_error(cuEventRecordWithFlags(event, stream, flags));
 }
-API int cudaEventQuery(void* event) { return set_last_error(cuEventQuery(event)); }
+API int cudaEventQuery(void* event) { return set_last_error(query_event(event, __builtin_return_address(0))); }
 API int cudaEventSynchronize(void* event) { return set_last_error(cuEventSynchronize(event)); }
 API int cudaEventElapsedTime(float* milliseconds, void* from, void* to) {
   return set_last_error(cuEventElapsedTime(milliseconds, from, to));

@@ -64,6 +64,13 @@ Kernel* kernel_for_symbol(const void* host) {
   return module && !find_kernel(kernel, *module, entry->second.name) ? kernel : nullptr;
 }
 
+std::string registered_name(const void* host) {
+  Registry& registry = Registry::get();
+  std::lock_guard<std::mutex> guard(registry.lock);
+  auto entry = registry.kernels.find(host);
+  return entry == registry.kernels.end() ? "(a kernel that is not registered)" : entry->second.name;
+}
+
 const ModuleVariable* variable_for_symbol(const void* host) {
   Registry& registry = Registry::get();
   std::lock_guard<std::mutex> guard(registry.lock);

@@ -8,6 +8,7 @@ namespace vgpu {
 
 // Return nullptr if the host address was not registered, or the container cannot be loaded.
 Kernel* kernel_for_symbol(const void* host);
+std::string registered_name(const void* host);  // of a kernel, even if its container cannot be loaded
 const ModuleVariable* variable_for_symbol(const void* host);
 
 // Stores an error for cudaGetLastError(), and returns it.

@@ -72,7 +72,7 @@ def _kernels(path):
     if not os.path.exists(path):
         return []
     with io.open(path, encoding="utf-8") as launches:
-        order_dependent = [launch for launch in map(json.loads, launches) if launch["order_dependent"]]
+        order_dependent = [launch for launch in map(json.loads, launches) if launch.get("order_dependent")]
     return sorted({_kernel_text(launch, atomic) for launch in order_dependent for atomic in launch["order_dependent"]})
 
 

@@ -11,12 +11,18 @@
 namespace vgpu {
 namespace {
 
+bool is_of_block(const AccessorSummary& accessors, const Accessor& now) {
+  return accessors.operation == now.operation && accessors.extent != AccessorSummary::Grid && accessors.block == now.block;
+}
+
 bool may_join(const Phase& phase, const Updates* updates, const Accessor& now, const LaneAccess& access) {
   if (phase.current.extent == AccessorSummary::None) return false;  // there was no access yet
   switch (phase.kind) {
     case PhaseKind::UnchangedValue: return joins_unchanged_value(access);
     case PhaseKind::WritesOfOneValue: return joins_writes_of_one_value(phase, now, access);
-    case PhaseKind::CommutingUpdates: return updates && joins_commuting_updates(*updates, access);
+    case PhaseKind::CommutingUpdates:
+      return updates && joins_commuting_updates(*updates, access) &&
+             (!access.family.block_scope || is_of_block(phase.current, now));
     case PhaseKind::SingleAccess: return false;
   }
   return false;
@@ -40,7 +46,7 @@ bool Phases::add(Phase& phase, Updates* updates, const Accessor& now, const Lane
   if (!is_over(phase, now, access) && may_join(phase, updates, now, access) && order_.is_before(phase.previous, now))
     return join(phase, updates, now, access, start), false;
   if (order_.is_before(phase.current, now)) return begin(phase, updates, now, access, start), true;
-  return conflict(phase, now, access), false;
+  return conflict(phase, updates, now, access), false;
 }
 
 // If an access can both join and begin a phase, it joins: otherwise a thread's second update would separate its first from another
@@ -56,7 +62,9 @@ bool Phases::join_unordered_updates(WordPhase& phase, const Accessor& now, const
   // Another accessor changes nothing about the extent Grid.
   const bool is_unordered = phase.kind == PhaseKind::CommutingUpdates && !phase.in_order &&
                             phase.current.extent == AccessorSummary::Grid && phase.current.operation == now.operation;
-  if (!is_unordered || !joins_commuting_updates(phase.updates, access) || !order_.is_before(phase.previous, now)) return false;
+  if (!is_unordered || access.family.block_scope || !joins_commuting_updates(phase.updates, access) ||
+      !order_.is_before(phase.previous, now))
+    return false;
   add_update(phase, phase.updates, access, nullptr);
   phase.line = access.line, phase.strong = phase.strong && access.strong;
   return true;
@@ -99,11 +107,17 @@ void Phases::begin(Phase& phase, Updates* updates, const Accessor& now, const La
     updates->sum.add(access.operand, access.family.type, start);
 }
 
-void Phases::conflict(Phase& phase, const Accessor& now, const LaneAccess& access) {
+void Phases::conflict(Phase& phase, const Updates* updates, const Accessor& now, const LaneAccess& access) {
   const bool is_alone = access.kind == PhaseKind::SingleAccess || phase.kind == PhaseKind::SingleAccess;
-  const UnprovedReason reason = !phase.strong || !access.strong ? UnprovedReason::Race
-                                : is_alone                      ? UnprovedReason::OldValue
-                                                                : UnprovedReason::MemoryOrder;
+  const bool is_half_sum = access.family.type == ValueType::Half && !access.uses_old_value;
+  const bool has_block_scope =
+      access.family.block_scope || (updates && phase.kind != PhaseKind::UnchangedValue && updates->family.block_scope);
+  const bool is_out_of_scope = has_block_scope && !is_of_block(phase.current, now);
+  const UnprovedReason reason = is_out_of_scope                   ? UnprovedReason::Scope
+                                : !phase.strong || !access.strong ? UnprovedReason::Race
+                                : is_alone && is_half_sum         ? UnprovedReason::HalfSum
+                                : is_alone                        ? UnprovedReason::OldValue
+                                                                  : UnprovedReason::MemoryOrder;
   observer_.on_unproved(reason, phase.line, access.line);
   const bool was_written = is_written_by(phase, now.operation);
   // All further accesses of this operation conflict, too.

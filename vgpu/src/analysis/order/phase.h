@@ -20,9 +20,12 @@ enum class PhaseKind : uint8_t { UnchangedValue, WritesOfOneValue, CommutingUpda
 struct UpdateFamily {
   AtomicOperation operation = AtomicOperation::None;
   ValueType type = ValueType::Unsigned;
-  uint8_t bytes = 0, offset = 0;
+  uint8_t bytes = 0;
+  uint8_t offset : 7;
+  bool block_scope : 1;  // atomic only for threads of one block
   bool operator==(const UpdateFamily& other) const {
-    return operation == other.operation && type == other.type && bytes == other.bytes && offset == other.offset;
+    return operation == other.operation && type == other.type && bytes == other.bytes && offset == other.offset &&
+           block_scope == other.block_scope;
   }
 };
 
@@ -31,6 +34,7 @@ struct LaneAccess {
   PhaseKind kind = PhaseKind::UnchangedValue;
   bool reads = false;  // and the program uses the value
   bool strong = false;  // atomic, volatile or ordered
+  bool uses_old_value = false;  // of an atomic
   bool silent = false;  // does not change the value, which is initialized
   bool tracks_unwritten_bytes = false;  // registers track the unwritten bytes that it reads: to read them is no fault yet
   bool in_shared = false;  // to shared memory
@@ -94,7 +98,7 @@ class Phases {
   void join(Phase& phase, Updates* updates, const Accessor& now, const LaneAccess& access, const uint8_t* start);
   void add_update(const Phase& phase, Updates& updates, const LaneAccess& access, const uint8_t* start);
   void begin(Phase& phase, Updates* updates, const Accessor& now, const LaneAccess& access, const uint8_t* start);
-  void conflict(Phase& phase, const Accessor& now, const LaneAccess& access);
+  void conflict(Phase& phase, const Updates* updates, const Accessor& now, const LaneAccess& access);
 
   HappensBefore& order_;
   PhaseObserver& observer_;

@@ -142,7 +142,8 @@ void OrderProver::on_launch_begin(const Launch& launch) {
 
 void OrderProver::on_unproved(UnprovedReason reason, uint32_t line, uint32_t other_line) {
   const bool is_conflict = reason == UnprovedReason::Race || reason == UnprovedReason::MemoryOrder ||
-                           reason == UnprovedReason::OldValue || reason == UnprovedReason::Rounding;
+                           reason == UnprovedReason::OldValue || reason == UnprovedReason::Rounding ||
+                           reason == UnprovedReason::HalfSum;
   bool is_kept = is_conflict && histories_.are_kept();
   const uint64_t first = current_address_ / kLocationBytes, last = (current_address_ + current_bytes_ - 1) / kLocationBytes;
   for (uint64_t number = first; is_kept && number <= last; number++)
@@ -208,6 +209,13 @@ void OrderProver::step_in_lockstep(const WarpContext& warp) {
   }
 }
 
+// Called for the first access of an operation to an allocation.
+void OrderProver::check_allocation(uint64_t begin) {
+  auto entry = allocations_.find(begin);
+  if (entry == allocations_.end() || stream_order_.is_before_current(entry->second)) return;
+  findings_.add(reason_name(UnprovedReason::AllocationOrder), 0, 0);
+}
+
 bool OrderProver::find_global(uint8_t* pointer, ShadowLocation& location) {
   const uint64_t address = reinterpret_cast<uint64_t>(pointer);
   if (!recent_->contains(address)) recent_ = recent_ == ranges_ ? ranges_ + 1 : ranges_;
@@ -215,6 +223,7 @@ bool OrderProver::find_global(uint8_t* pointer, ShadowLocation& location) {
     const Allocation allocation = memory_.find(address);
     if (!allocation.end) return false;
     *recent_ = {allocation.begin, allocation.end, memory_.written_map(allocation)};
+    check_allocation(allocation.begin);
   }
   location.line = shadow_.line(pointer);
   location.offset = address % kLineBytes;
@@ -244,8 +253,9 @@ LaneAccess OrderProver::describe(const Instruction& i, const MemoryAccess& t) co
   const bool updates = i.update != AtomicOperation::None && t.operation == AtomicOperation::CompareAndSwap;
   const AtomicOperation operation = updates ? i.update : t.operation;
   const ValueType type = updates ? i.update_type : t.type;
-  const bool uses_old_value = t.returns_old && !i.result_unused;
-  access.family = {operation, is_typed(operation, type) ? type : ValueType::Unsigned, static_cast<uint8_t>(t.bytes), 0};
+  const bool uses_old_value = access.uses_old_value = t.returns_old && !i.result_unused;
+  access.family = {operation, is_typed(operation, type) ? type : ValueType::Unsigned, static_cast<uint8_t>(t.bytes), 0,
+                   i.block_scope};
   access.kind = PhaseKind::CommutingUpdates;
   if (uses_old_value || operation == AtomicOperation::None || operation == AtomicOperation::CompareAndSwap ||
       type == ValueType::Half || !t.values.count)
@@ -311,16 +321,17 @@ void OrderProver::keep_history(const WarpContext& warp, BlockClock& block, const
     access.kind = is_known && is_specified ? t.kind : AccessKind::Atomic;
     for (uint32_t offset = 0; offset < t.bytes; offset += part) {
       access.operand = value_at(value + offset, part), access.expected = value_at(expected + offset, part);
-      keep_access(warp, block, t.addresses[lane] + offset, access, now, is_loop);
+      keep_access(warp, block, t.addresses[lane] + offset, access, now, i, is_loop);
     }
   }
 }
 
 void OrderProver::keep_access(const WarpContext& warp, BlockClock& block, uint8_t* address, RecordedAccess access,
-                              const Accessor& now, bool is_loop) {
+                              const Accessor& now, const Instruction& i, bool is_loop) {
   ShadowLocation location;
   if (!find(warp, block, address, location)) return;
   access.in_shared = location.space != 0;
+  if (i.block_scope && !access.in_shared) access.operation = AtomicOperation::None;  // other blocks may divide it: unknown
   access.offset = location.address % kLocationBytes;
   const uint64_t end = access.in_shared ? warp.shared_bytes : recent_->end;
   LocationState state;

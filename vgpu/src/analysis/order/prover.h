@@ -1,6 +1,7 @@
 // VGPU_CHECK=order: proves from one observed launch that every schedule leaves the same bytes in memory, for this input.  phase.h
 // has the method, rules/ what it accepts, and unproved_reason.h what ends a proof.
 #pragma once
+#include <map>
 #include <set>
 #include <string>
 
@@ -47,6 +48,10 @@ class OrderProver : public Observer, public PhaseObserver, public LaunchVerdicts
 
   // Called just before the transfer.  launch: number of the next launch.
   void on_transfer(StreamOrder::Operation operation, const Transfer& transfer, uint64_t launch);
+  // Called when a stream allocates memory at this address (cudaMallocAsync).
+  void on_allocation(StreamOrder::Operation operation, uint64_t address) {
+    begin_operation(operation), allocations_[address] = operation;
+  }
   // Called when the host reads a value on which its decisions may depend, such as the time of an event.
   void on_host_source(const char* source, uint64_t launch);
 
@@ -82,11 +87,12 @@ class OrderProver : public Observer, public PhaseObserver, public LaunchVerdicts
   void report_unspecified(const UnspecifiedValues::Origin& origin, uint32_t line);
   void access_own_memory(const WarpContext& warp, BlockClock& block, const Instruction& i, const MemoryAccess& t,
                          uint32_t lane);
+  void check_allocation(uint64_t begin);
   bool find_global(uint8_t* pointer, ShadowLocation& location);
   void observe(const WarpContext& warp, BlockClock& block, const Instruction& i, const MemoryAccess& t);
   void keep_history(const WarpContext& warp, BlockClock& block, const Instruction& i, const MemoryAccess& t, Accessor now);
   void keep_access(const WarpContext& warp, BlockClock& block, uint8_t* address, RecordedAccess access, const Accessor& now,
-                   bool is_loop);
+                   const Instruction& i, bool is_loop);
   void set_current(const ShadowLocation& location, uint32_t bytes);
   void step_in_lockstep(const WarpContext& warp);
   LaneAccess describe(const Instruction& i, const MemoryAccess& t) const;
@@ -125,6 +131,7 @@ class OrderProver : public Observer, public PhaseObserver, public LaunchVerdicts
   uint64_t current_address_ = 0;
   Range ranges_[2];  // of the allocations that were found last
   Range* recent_ = ranges_;  // the one that was accessed last
+  std::map<uint64_t, StreamOrder::Operation> allocations_;  // by address: the last allocation there by a stream
   // The last global address of an instruction.
   struct Visit {
     const Instruction* instruction = nullptr;

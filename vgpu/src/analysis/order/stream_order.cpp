@@ -117,6 +117,23 @@ void StreamOrder::on_host_wait_event(uint64_t event) {
   if (entry != events_.end()) join(host_, entry->second);
 }
 
+bool StreamOrder::is_known_to_host(const Clock& clock) const {
+  for (size_t k = 0; k < clock.size(); k++)
+    if (clock[k] > (k < host_.size() ? host_[k] : 0)) return false;
+  return true;
+}
+
+bool StreamOrder::is_before_host(StreamNumber stream, bool blocking) {
+  Guard guard(lock_);
+  return is_known_to_host(arrive(stream, blocking));
+}
+
+bool StreamOrder::is_before_host(uint64_t event) const {
+  Guard guard(lock_);
+  auto entry = events_.find(event);
+  return entry == events_.end() || is_known_to_host(entry->second);
+}
+
 void StreamOrder::on_host_wait_all() {
   Guard guard(lock_);
   for (auto& [stream, clock] : streams_) join(host_, clock);

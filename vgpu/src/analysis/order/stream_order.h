@@ -1,7 +1,7 @@
 // Vector clocks (Fidge 1988, Mattern 1989) of streams: which operations (launches, copies, fills) are complete before which others
 // in every schedule, by the order of a stream, events, waits of the host and the legacy default stream.
 //
-// Assumes that the host is one thread, and that it continues only after a query has reported that work is complete.
+// Assumes that the host is one thread.  A query that reports that work is complete counts as a wait of the host.
 #pragma once
 #include <cstdint>
 #include <map>
@@ -29,6 +29,9 @@ class StreamOrder {
   void on_host_wait(StreamNumber stream, bool blocking);
   void on_host_wait_event(uint64_t event);
   void on_host_wait_all();
+  // Whether all work of the stream, or before the event, is complete for the host in every schedule.
+  bool is_before_host(StreamNumber stream, bool blocking);
+  bool is_before_host(uint64_t event) const;
 
  private:
   using Clock = std::vector<uint32_t>;  // for each stream, the number of its complete operations
@@ -40,6 +43,7 @@ class StreamOrder {
   static constexpr Operation kUnited = 1u << 31;
 
   static void join(Clock& clock, const Clock& other);
+  bool is_known_to_host(const Clock& clock) const;
   Clock& clock(StreamNumber stream) { return streams_[stream]; }
   // Returns the clock after which the stream's next operation comes.
   Clock& arrive(StreamNumber stream, bool blocking);

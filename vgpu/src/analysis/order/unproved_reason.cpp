@@ -9,8 +9,11 @@ const char* reason_name(UnprovedReason reason) {
     case UnprovedReason::MemoryOrder: return "memory_order";
     case UnprovedReason::OldValue: return "old_value";
     case UnprovedReason::Rounding: return "rounding";
+    case UnprovedReason::HalfSum: return "half_sum";
+    case UnprovedReason::Scope: return "scope";
     case UnprovedReason::Uninitialized: return "uninitialized";
     case UnprovedReason::UninitializedCopy: return "uninitialized_copy";
+    case UnprovedReason::AllocationOrder: return "allocation_order";
     case UnprovedReason::StaleRead: return "stale_read";
     case UnprovedReason::Fault: return "fault";
     case UnprovedReason::CheckMemoryFull: return "check_memory";

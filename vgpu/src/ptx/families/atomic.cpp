@@ -218,6 +218,7 @@ bool decode_atomic(Decoder& d, const Statement& s, Instruction& i) {
   if (!i.execute) return false;
   i.kind = InstructionKind::SchedulingPoint;
   i.variant = memory_order_of(s) | kStrong;
+  i.block_scope = s.has("cta") || s.has("cluster");  // there are no clusters of several blocks
   if (!s.qualifier_of("v2|v4|v8").empty()) return space == AccessSpace::Generic && decode_elements(d, s, i, t);
   i.count = returns_old && s.operands[0].text != "_";
   if (i.count) i.d = d.result(s.operands[0], t);

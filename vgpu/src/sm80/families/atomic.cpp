@@ -178,6 +178,7 @@ Execute operation_of_type(std::string_view name, std::string_view type, Space sp
 void select_common(FunctionDecoder& d, const Decoded& c, Instruction& i) {
   select_address(d, c, i);
   i.kind = InstructionKind::SchedulingPoint, i.variant = kStrong;
+  i.block_scope = c.modifier(77) == "STRONG.SM";
   i.c = i.e = d.read_register(c.bits(32, 8));
 }
 
