@@ -228,13 +228,18 @@ class CauseProof(_Model):
 
 
 class SourceFix(_Model):
-    """A change of lines of the user's program.  runs: with the change; pinned: kinds that were pinned in these runs."""
+    """A change of lines of the user's program.
+
+    runs: with the change; pinned: kinds that were pinned in these runs; does_less: what a program did less with a
+    change that was rejected, although the runs agreed.
+    """
 
     words: Text
     diff: list[Text]
-    result: Literal["holds", "differs", "fails", "untried"]
+    result: Literal["holds", "does less", "differs", "fails", "untried"]
     runs: int
     pinned: list[Text] = []
+    does_less: list[Text] = []
 
 
 class ProvenCause(_Model):

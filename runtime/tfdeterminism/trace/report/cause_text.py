@@ -1,5 +1,7 @@
 """Proven causes as text: cause, place and fix in three lines, and below them the evidence."""
 
+import collections
+
 from ..search.interposed_runs import ERRORS, PRINTED, WEIGHTS
 from ..search.proven_cause import (
     ALL_DIFFER,
@@ -12,13 +14,9 @@ from ..search.proven_cause import (
     SAME,
     TRACE_ONLY,
 )
-from ..search.source_fix_trial import DIFFERS, FAILS, HOLDS
+from ..search.source_fix_trial import DIFFERS, DOES_LESS, FAILS, HOLDS
 
-_RESULTS = {
-    HOLDS: "tried{1}: {0} of {0} runs agree",
-    DIFFERS: "tried{1}: the runs still differ",
-    FAILS: "tried{1}: the program fails",
-}
+_OUTCOMES = {DIFFERS: "the runs still differ", FAILS: "the program fails", DOES_LESS: "the runs agree, but {}"}
 
 _REASONS = {  # of a search that ends without a full proof
     ALL_DIFFER: "they still differ with every kind pinned that can be",
@@ -126,9 +124,10 @@ def _fix_lines(cause):
     if not edits:
         return ["Fix:     " + fix.advice] if fix else []
     pinned = " with {} pinned".format(" and ".join(fix.pinned)) if fix.pinned else ""
-    outcome = _RESULTS.get(fix.result, "not tried: --fix tries it").format(fix.runs, pinned)
-    if fix.result in (DIFFERS, FAILS):
-        return ["Fix:     {} (a change of the line was {})".format(fix.advice, outcome)]
+    if fix.result in _OUTCOMES:
+        return ["Fix:     {} ({})".format(fix.advice, _attempts_text(fix, pinned))]
+    outcome = "tried{1}: {0} of {0} runs agree" if fix.result == HOLDS else "not tried: --fix tries it"
+    outcome = outcome.format(fix.runs, pinned)
     places = {str(place) for place in cause.places}
     if len(edits) == 1 and len(edits[0][1]) == 1:
         place, (line,) = edits[0]
@@ -138,6 +137,15 @@ def _fix_lines(cause):
     for place, lines in edits:
         report += ["         {}:".format(place)] + ["           " + line for line in lines]
     return report
+
+
+def _attempts_text(fix, pinned):
+    """Return what the edits did of which none is offered."""
+    counts = collections.Counter(_OUTCOMES[result].format(less) for result, less in fix.attempts)
+    if len(fix.attempts) == 1:
+        return "a change was tried{}, and rejected: {}".format(pinned, *counts)
+    outcomes = ("{} ({})".format(words, number) for words, number in counts.items())
+    return "{} changes were tried{}, and rejected: {}".format(len(fix.attempts), pinned, "; ".join(outcomes))
 
 
 def _differ(interventions):

@@ -12,6 +12,7 @@ RANK = "rank"  # prefix of the position of a process that a launcher gave a rank
 UNKNOWN_PLACE = "-"
 IMPORT = " (import)"  # suffix of a place if an import lies between it and the call
 CHILD = " (child)"  # suffix of the place of a line that started the process which made the call
+STEPS = "steps"  # `kind` of the row that counts the steps of optimizers, which nothing nondeterministic enters
 _GLOBAL = "global:"  # prefix of the place of a global generator of random numbers, such as that of NumPy
 
 

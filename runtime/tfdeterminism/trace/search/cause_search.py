@@ -176,6 +176,16 @@ class CauseSearch(object):
                 break
         return runs
 
+    def counted_work(self, pins, doing):
+        """Run the program once with a trace that counts its steps, or its values; return its Work, or None."""
+        work = self.baseline[0].work
+        if not work.has_framework or work.steps is not None:
+            return None
+        self._progress.planned += 1
+        self._copy.restore()
+        run = self._runs.run(0, pins, what=doing, level="weights" if work.tensors else "ops")
+        return None if run.failed else run.work
+
     def have_equal_ends(self, runs):
         """Return whether these runs ended with the same result."""
         return len(set(map(self._end_of, runs))) == 1

@@ -16,7 +16,8 @@ from ..interpose.kinds.addresses import NO_RANDOMIZATION
 from ..schema import ledger
 from ..schema.format import TraceFormatError
 from .program_runner import DeviceUnusedError, ProgramFailedError
-from .run_ends import digest_of_weights
+from .run_ends import digest_of_weights, ends_of, has_framework
+from .work import Work
 
 WEIGHTS, FILES, PRINTED, ERRORS = "final weights", "written files", "printed text", "text on standard error"
 _PATIENCE = 20        # maximum duration of a run with pins, as a multiple of a run without
@@ -36,12 +37,14 @@ class InterposedRun(object):
     """The results of one run.
 
     failed: why it failed, None for a run that ended well; seconds: its duration; ledger: LedgerRows; files: {path:
-    digest} of the files that it changed; ends: {WEIGHTS, FILES, PRINTED, ERRORS: what it ended with, or None}.
+    digest} of the files that it changed; ends: {WEIGHTS, FILES, PRINTED, ERRORS: what it ended with, or None}; work:
+    how much it did.
     """
 
     def __init__(self, seconds, failed=None):
         self.seconds, self.failed = seconds, failed
         self.ledger, self.files = [], {}
+        self.work = Work()
         self.ends = dict.fromkeys((WEIGHTS, FILES, PRINTED, ERRORS))  # type: dict
 
 
@@ -60,12 +63,12 @@ class InterposedRuns(object):
         self._plain_seconds = None  # the duration of the longest run without pins, once one has ended
         self.count, self.run_on = 0, {}
 
-    def run(self, turn, pins=None, vary=None, what="without pins", require=False, more=None):
+    def run(self, turn, pins=None, vary=None, what="without pins", require=False, more=None, level=None):
         """Run the program once and return an InterposedRun.
 
         turn: number of the run among those that are compared; pins: {kind: None, or its places}; vary: {kind: seed};
         what: description for the progress; require: whether the run must launch a kernel on the virtual GPU; more:
-        additional environment variables.
+        additional environment variables; level: of detail of its trace, None for the lowest.
         """
         self.count += 1
         shutil.rmtree(self._folder, ignore_errors=True)
@@ -75,7 +78,7 @@ class InterposedRuns(object):
         traces = os.path.join(self._out, "traces")
         os.makedirs(self._out)
         environment = dict(self._environment(pins or {}, vary or {}), **(more or {}))
-        level = "none" if self._runner.steps is None else "weights"  # the lowest level that counts steps
+        level = level or ("none" if self._runner.steps is None else "weights")  # the lowest level that counts steps
         options = ["--out", traces, "--level", level]
         self._progress.begin_run("run {}, {}".format(self.count, what))
         began, failed = time.time(), None
@@ -103,7 +106,19 @@ class InterposedRuns(object):
                 PRINTED: self._runner.printed() or None,
                 ERRORS: self._runner.errors(),
             }
+            run.work = self._work(run, traces, level)
         return run
+
+    def _work(self, run, traces, level):
+        ends = ends_of(traces)
+        sizes = {path: os.path.getsize(path) for path in run.files if os.path.isfile(path)}
+        tensors = sum(len(end.get("variables") or ()) for end in ends)
+        work = Work(tensors, sizes, run.ends[PRINTED] or "", run.ends[ERRORS] or "", has_framework(traces))
+        work.steps = sum(row.count for row in run.ledger if row.kind == ledger.STEPS) or None
+        if level != "none":
+            steps, work.records = (sum(end.get(name) or 0 for end in ends) for name in ("steps", "records"))
+            work.steps = work.steps or steps
+        return work
 
     def _limit(self, pins):
         """Return the seconds that a run may take, None as long as no run without pins has ended.

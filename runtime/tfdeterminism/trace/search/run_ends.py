@@ -102,8 +102,22 @@ def digests_of_weights(folder):
 
     They are sorted because which process did which work may be chance.
     """
-    ends = [_end_of(path) or {} for path in trace_files(folder).values()]
-    return sorted(end["weights"] for end in ends if end.get("weights"))
+    return sorted(end["weights"] for end in ends_of(folder) if end.get("weights"))
+
+
+def ends_of(folder):
+    """Return the last block of each process's trace, {} for one that was cut off."""
+    return [_end_of(path) or {} for path in trace_files(folder).values()]
+
+
+def has_framework(folder):
+    """Return whether a process of the run imported a framework whose ops can be recorded."""
+    for path in trace_files(folder).values():
+        reader = Reader(path)
+        reader.close()
+        if reader.header.get("framework"):
+            return True
+    return False
 
 
 def _end_of(path):

@@ -10,8 +10,10 @@ import re
 
 from ..causes import source_fixes
 from ..schema.ledger import split_place
+from .work import fewer_steps, shortfall
 
-HOLDS, DIFFERS, FAILS, UNTRIED = "holds", "differs", "fails", "untried"
+HOLDS, DIFFERS, FAILS, DOES_LESS, UNTRIED = "holds", "differs", "fails", "does less", "untried"
+_WORTH = (HOLDS, DOES_LESS, DIFFERS, FAILS)  # the first of them that any of the edits had is the result
 _CANDIDATES = 6  # alternative edits that are tried
 # Numbers of the candidates by where they seed; later ones seed in the function that a pool runs and that draws.
 _IN_MAIN, _WHERE_DRAWN = 0, 1
@@ -30,18 +32,20 @@ def _place_of_hunk(file, line, adds):
 class SourceFix(object):
     """An edit of the program's source.
 
-    advice: one line; diff: lines of a unified diff, [] if no edit is known; result: HOLDS, DIFFERS, FAILS
-    or UNTRIED; runs: number of runs with the edit; pinned: the kinds that were pinned in these runs, because no edit is
-    known for them.
+    advice: one line; diff: lines of a unified diff, [] if no edit is known; result: HOLDS, DOES_LESS (the runs agree,
+    because the program does less), DIFFERS, FAILS or UNTRIED; runs: number of runs with the edit; pinned: the kinds
+    that were pinned in these runs, because no edit is known for them; attempts: [(result, what the program did less, or
+    None)] of all edits that were tried.
     """
 
     def __init__(self, kind, diff=()):
         self.diff, self.result, self.runs, self.pinned = list(diff), UNTRIED, 0, []  # type: tuple[list, str, int, list]
+        self.attempts = []  # type: list[tuple[str, str | None]]
         self.advice = source_fixes.advice(kind, self.new_lines())
 
     def as_json(self):
         return {"words": self.advice, "diff": self.diff, "result": self.result, "runs": self.runs,
-                "pinned": self.pinned}
+                "pinned": self.pinned, "does_less": [less for _, less in self.attempts if less]}
 
     def new_lines(self):
         """Return the lines that the edit writes."""
@@ -73,6 +77,7 @@ class SourceFixTrial(object):
     def __init__(self, search, copy):
         self._search, self._copy = search, copy
         self._causes = search.interventions.causes
+        self._counted = []  # Work of runs without an edit whose traces count steps, None for one that failed
 
     def suggest(self):
         """Give each cause its likeliest fix, untried."""
@@ -91,30 +96,52 @@ class SourceFixTrial(object):
         needed_pins = {name for cause in self._causes if cause not in causes for name in cause.kind.required_pins}
         if any(cause.kind.name in needed_pins for cause in causes):  # the pin would hide what the fix does
             return
-        tried = []  # type: list
+        tried, attempts = [], []  # type: tuple[list, list]
         for number in range(_CANDIDATES):
             texts = self._edit_files(causes, number)
             if texts in tried or not texts or not all(self._edit_files([cause], number) for cause in causes):
                 continue
             tried.append(texts)
-            result, runs = self._try(texts, dict(pins, **dict.fromkeys(needed_pins)))
+            result, less, runs = self._try(texts, dict(pins, **dict.fromkeys(needed_pins)))
+            attempts.append((result, less))
             for cause in causes:
                 if result == HOLDS or number == 0:
                     cause.fix = SourceFix(cause.kind.name, self._diff(self._edit_files([cause], number)))
-                cause.fix.result, cause.fix.runs, cause.fix.pinned = result, runs, sorted(pins)
+                cause.fix.result = min((attempt for attempt, _ in attempts), key=_WORTH.index)
+                cause.fix.attempts, cause.fix.runs, cause.fix.pinned = attempts, runs, sorted(pins)
             if result == HOLDS:
                 break
 
     def _try(self, texts, pins):
+        """Return (result, what the program does less with these texts or None, number of runs)."""
+        required = self._search.interventions.required_runs
         self._copy.patch(texts)
         try:
-            runs = self._search.run_series(pins, self._search.interventions.required_runs, doing="with the fix")
+            runs = self._search.run_series(pins, required, doing="with the fix")
+            if runs[-1].failed:
+                return FAILS, None, len(runs)
+            if len(runs) < required or not self._search.have_equal_ends(runs):
+                return DIFFERS, None, len(runs)
+            less = shortfall(runs[0].work, [run.work for run in self._search.baseline])
+            counted = None if less else self._search.counted_work(pins, "steps with the fix")
         finally:
             self._copy.unpatch()
-        if runs[-1].failed:
-            return FAILS, len(runs)
-        do_agree = len(runs) == self._search.interventions.required_runs and self._search.have_equal_ends(runs)
-        return (HOLDS if do_agree else DIFFERS), len(runs)
+        less = less or counted and self._fewer_steps(counted)
+        return (DOES_LESS if less else HOLDS), less, len(runs)
+
+    def _fewer_steps(self, counted):
+        """Return in words how many steps, or values, fewer there are with an edit; None if there are as many.
+
+        A second run without the edit shows whether their number varies.
+        """
+        less = None
+        for number in (1, 2):
+            if len(self._counted) < number:
+                self._counted.append(self._search.counted_work({}, "steps without the fix"))
+            less = fewer_steps(counted, [work for work in self._counted if work])
+            if not less:
+                break
+        return less
 
     # Changes
 

@@ -1,5 +1,7 @@
 """The interposition into PyTorch: functions whose results may differ in another run, for the kinds of interpose."""
 
+from ...schema.ledger import STEPS, UNKNOWN_PLACE
+
 _DRAWS = "rand randn randint randperm normal bernoulli multinomial rand_like randn_like dropout"
 _IN_PLACE_DRAWS = "random_ normal_ uniform_ bernoulli_ exponential_"  # layers initialize their weights with them
 # Arguments that a DataLoader without workers refuses.
@@ -29,8 +31,16 @@ def interpose(kinds, torch):
         {
             "torch.serialization": lambda module: _files(kinds["files"], torch, module),
             "torch.utils.data.dataloader": lambda module: _loaders(kinds, module),
+            "torch.optim.optimizer": lambda module: _count_steps(kinds["files"].interposer.ledger, module),
         }
     )
+
+
+def _count_steps(ledger, module):
+    def count(optimizer, args, kwargs):
+        ledger.note(STEPS, UNKNOWN_PLACE, "optimizer", None, False)
+
+    module.register_optimizer_step_post_hook(count)
 
 
 def _random(kind, torch):
