@@ -10,6 +10,8 @@ import re
 import sys
 
 from .. import backends
+from ..interpose import kinds
+from . import completion_words
 
 SEED = "0"
 _JoinedStr = getattr(ast, "JoinedStr", ())  # f"..."
@@ -23,24 +25,24 @@ _WORDS = {
     "pid": "use a number that you choose (a rank, a worker's index), not the process's",
     "clock": "use a number that you choose, not the time; count steps, not seconds",
     "random": "draw from a generator that has a seed, or use a number or a name that you choose",
-    "completion": "take results in the order of submission, or put each where it belongs by its index",
     "memory": "write memory before it is read (zeros agree, and hide that something was not written)",
     "addresses": "use a value of the objects (a name, an index), not id(), a text with an address or a set's order",
     "tensor-fusion": "switch tensor fusion off before hvd.init(), or sum the tensors as a group (grouped_allreduce)",
     "switches": "switch to deterministic ops",
     "one-thread": "use one thread, or the op's deterministic form",
     "one-worker": "use one worker, or give each worker its own seed and its own place for results",
-    "background-thread": "do what the thread does at chosen steps of the main loop, or end the thread before what it "
-    "changes is used",
+    "background-thread": "do what the thread does at chosen steps of the main loop, or let it make a number of turns "
+    "that you choose, and wait for its end before what it changes is used",
     "system": "use a number that you choose, not what the system or another program answers",
     "schedule": "switch to deterministic ops",
 }
 _SORTS = ("sorted({})", "sorted({}, key=repr)", "sorted({}, key=sorted)")  # of values; of any; of sets
 _DIGEST = "__import__('zlib').crc32(repr({}).encode())"  # the same in each process, unlike hash()
 _AT_ONCE = "(lambda future: (future.exception(), future)[1])({})"  # waits for a task and returns its future
-# What _tasks_in_turn() and _start_in_turn() write.
-_IN_TURN = re.compile(r"(?<![.\w])map\(|\.start\(\), .*\.join\(\)|" + re.escape(_AT_ONCE.partition("{}")[0]))
-_TASK_WORDS = "let each task end before the next begins, or share nothing between them (a generator, a list)"
+_JOINED_WORDS = (
+    "do what the thread does at chosen steps of the main loop, or let it make a number of turns that you choose: when "
+    "it is told to end, it has made another number in each run"
+)
 _SQL_WORDS = "order by a column, and shuffle in Python with a seed"
 _SORT_WORDS = "iterate over the set in sorted order"
 _DIGEST_WORDS = "digest it without hash(), which gives something else in each process"
@@ -83,14 +85,19 @@ _SEED_LINES = {
 }
 
 
-def advice(kind, new_lines=()):
-    """Return the advice for a kind of nondeterminism, in one line. new_lines: the lines that the edit writes."""
+def advice(kind, new_lines=(), calls=()):
+    """Return the advice for a kind of nondeterminism, in one line.
+
+    new_lines: the lines that the edit writes; calls: names of the recorded calls at the lines of the cause.
+    """
     if kind in ("hash-seed", "addresses") and any(_DIGEST.partition("{}")[0] in line for line in new_lines):
         return _DIGEST_WORDS
     if kind == "hash-seed" and new_lines:
         return _SORT_WORDS
-    if kind == "completion" and any(map(_IN_TURN.search, new_lines)):
-        return _TASK_WORDS
+    if kind == "completion":
+        return completion_words.words(new_lines, calls)
+    if kind == "background-thread" and kinds.JOINED in calls:
+        return _JOINED_WORDS
     if kind == "random" and any(map(_SQL_ROW_ORDER.search, new_lines)):
         return _SQL_WORDS
     return _WORDS[kind]

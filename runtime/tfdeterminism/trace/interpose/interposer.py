@@ -187,6 +187,11 @@ class Interposer(object):
         thread = threading._active.get(_thread.get_ident())  # type: ignore[attr-defined]
         return getattr(thread, _STARTED_AT, self._started_at)
 
+    @staticmethod
+    def place_of_start(thread):
+        """Return the place that started a thread; None for the main thread, and for one that was not started."""
+        return getattr(thread, _STARTED_AT, None)
+
     def _wrap_thread_start(self, module):
         original = module.Thread.start
 

@@ -5,6 +5,7 @@ import collections
 from ..search.interposed_runs import ERRORS, PRINTED, WEIGHTS
 from ..search.proven_cause import (
     ALL_DIFFER,
+    ALL_ENDLESS,
     ALL_FAIL,
     LIMIT,
     NOT_CONFIRMED,
@@ -16,11 +17,12 @@ from ..search.proven_cause import (
 )
 from ..search.source_fix_trial import DIFFERS, DOES_LESS, FAILS, HOLDS
 
-_OUTCOMES = {DIFFERS: "the runs still differ", FAILS: "the program fails", DOES_LESS: "the runs agree, but {}"}
+_OUTCOMES = {DIFFERS: "the runs still differ", FAILS: "the program {}", DOES_LESS: "the runs agree, but {}"}
 
 _REASONS = {  # of a search that ends without a full proof
     ALL_DIFFER: "they still differ with every kind pinned that can be",
     ALL_FAIL: "the program fails with every kind pinned that can be",
+    ALL_ENDLESS: "the program does not end with every kind pinned that can be",
     NOT_CONFIRMED: "of the pins with which runs agreed, none held in new runs",
     LIMIT: "no pins were proved within the limit of runs",
 }
@@ -55,10 +57,10 @@ def lines(result):
             )
         )
         report.append("Tried:   " + "; ".join(interventions.tried))
-        if interventions.noted:
-            report.append("Noted:   no pin reaches what comes from outside: " + ", ".join(interventions.noted))
     elif interventions.why and interventions.why != TRACE_ONLY:
         report.append("Not proved: no cause was taken away, because {}".format(interventions.why))
+    if interventions.verdict in (NOT_PROVED, PARTLY) and interventions.noted:
+        report.append("Noted:   not examined, because no pin reaches it: " + ", ".join(interventions.noted))
     for latent in interventions.latent:
         report.append(
             "Latent:  {} was varied, and the end differs{}".format(

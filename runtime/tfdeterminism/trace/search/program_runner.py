@@ -20,11 +20,15 @@ _CPU_FALLBACK = re.compile(r"vgpu: (\S+) is computed by a CPU fallback")
 
 
 class ProgramFailedError(Exception):
-    """A failed run of the program. cause, advice: one line each; chosen_code: an exit code that it may have chosen."""
+    """A failed run of the program.
 
-    def __init__(self, cause, advice, chosen_code=None):
+    cause, advice: one line each; chosen_code: an exit code that it may have chosen; is_late: whether it did not end in
+    the time that it had.
+    """
+
+    def __init__(self, cause, advice, chosen_code=None, is_late=False):
         Exception.__init__(self, cause)
-        self.cause = cause
+        self.cause, self.is_late = cause, is_late
         self.advice = advice
         self.chosen_code = chosen_code
 
@@ -145,7 +149,9 @@ def _wait(child, limit):
         return child.wait(timeout=limit)
     except subprocess.TimeoutExpired:
         _terminate(child)
-        raise ProgramFailedError("the program did not end within {:.0f} s".format(limit), "give it more time")
+        raise ProgramFailedError(
+            "the program did not end within {:.0f} s".format(limit), "give it more time", is_late=True
+        )
 
 
 @contextlib.contextmanager

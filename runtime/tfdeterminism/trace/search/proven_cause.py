@@ -8,10 +8,11 @@ from ..schema.ledger import CHILD, split_place
 from . import chance
 
 TRACE_ONLY = "only traces were asked for"
-FAILED = "the program fails"  # the end of a line of `tried`
+FAILED, ENDLESS = "the program fails", "the program does not end"  # ends of lines of `tried`
 SAME, PROVEN, PARTLY, NOT_PROVED, NOT_TRIED = "same", "proven", "partly proven", "not proved", "not tried"
 # Why a search ends without a full proof.
 ALL_DIFFER, ALL_FAIL = "runs differ with all pins", "the program fails with all pins"
+ALL_ENDLESS = "the program does not end with all pins"
 NOT_CONFIRMED, LIMIT = "new runs did not confirm it", "limit of runs"
 
 
@@ -79,7 +80,7 @@ class Interventions(object):
     """The results of all runs with and without pins.
 
     verdict: SAME, PROVEN, PARTLY (a cause with which pinned more runs agree, and not all), NOT_PROVED, NOT_TRIED;
-    reason: why a search ends PARTLY or NOT_PROVED: ALL_DIFFER, ALL_FAIL, NOT_CONFIRMED, LIMIT; compared:
+    reason: why a search ends PARTLY or NOT_PROVED: ALL_DIFFER, ALL_FAIL, ALL_ENDLESS, NOT_CONFIRMED, LIMIT; compared:
     which result of a run is compared; runs: ends of the runs without pins, as numbers of the first that each equals;
     required_runs: number of runs that must agree; also_differ: other results that differ and are not compared; causes:
     ProvenCauses; tried: lines of text; latent: kinds that make a difference if they are varied; noted: calls without a

@@ -35,17 +35,17 @@ class SourceFix(object):
     advice: one line; diff: lines of a unified diff, [] if no edit is known; result: HOLDS, DOES_LESS (the runs agree,
     because the program does less), DIFFERS, FAILS or UNTRIED; runs: number of runs with the edit; pinned: the kinds
     that were pinned in these runs, because no edit is known for them; attempts: [(result, what the program did less, or
-    None)] of all edits that were tried.
+    how it failed, or None)] of all edits that were tried.
     """
 
-    def __init__(self, kind, diff=()):
+    def __init__(self, kind, diff=(), calls=()):
         self.diff, self.result, self.runs, self.pinned = list(diff), UNTRIED, 0, []  # type: tuple[list, str, int, list]
         self.attempts = []  # type: list[tuple[str, str | None]]
-        self.advice = source_fixes.advice(kind, self.new_lines())
+        self.advice = source_fixes.advice(kind, self.new_lines(), calls)
 
     def as_json(self):
         return {"words": self.advice, "diff": self.diff, "result": self.result, "runs": self.runs,
-                "pinned": self.pinned, "does_less": [less for _, less in self.attempts if less]}
+                "pinned": self.pinned, "does_less": [words for result, words in self.attempts if result == DOES_LESS]}
 
     def new_lines(self):
         """Return the lines that the edit writes."""
@@ -68,6 +68,10 @@ class SourceFix(object):
         return edits
 
 
+def _calls_of(cause):
+    return [call for place in cause.places for call in place.what.split(", ")]
+
+
 class SourceFixTrial(object):
     """The trial of the edits for the causes of one program.
 
@@ -82,7 +86,7 @@ class SourceFixTrial(object):
     def suggest(self):
         """Give each cause its likeliest fix, untried."""
         for cause in self._causes:
-            cause.fix = SourceFix(cause.kind.name, self._diff(self._edit_files([cause], 0)))
+            cause.fix = SourceFix(cause.kind.name, self._diff(self._edit_files([cause], 0)), _calls_of(cause))
             if any(place.in_child for place in cause.places):
                 cause.fix.advice += ", in the process that is started there"
 
@@ -106,20 +110,23 @@ class SourceFixTrial(object):
             attempts.append((result, less))
             for cause in causes:
                 if result == HOLDS or number == 0:
-                    cause.fix = SourceFix(cause.kind.name, self._diff(self._edit_files([cause], number)))
+                    diff = self._diff(self._edit_files([cause], number))
+                    cause.fix = SourceFix(cause.kind.name, diff, _calls_of(cause))
                 cause.fix.result = min((attempt for attempt, _ in attempts), key=_WORTH.index)
                 cause.fix.attempts, cause.fix.runs, cause.fix.pinned = attempts, runs, sorted(pins)
             if result == HOLDS:
-                break
+                return
+        for cause in causes if attempts else ():  # what was rejected is not advised
+            cause.fix.advice = source_fixes.advice(cause.kind.name, calls=_calls_of(cause))
 
     def _try(self, texts, pins):
-        """Return (result, what the program does less with these texts or None, number of runs)."""
+        """Return (result, what the program does less with these texts, how it fails, or None; number of runs)."""
         required = self._search.interventions.required_runs
         self._copy.patch(texts)
         try:
             runs = self._search.run_series(pins, required, doing="with the fix")
             if runs[-1].failed:
-                return FAILS, None, len(runs)
+                return FAILS, "does not end" if runs[-1].failed.is_late else "fails", len(runs)
             if len(runs) < required or not self._search.have_equal_ends(runs):
                 return DIFFERS, None, len(runs)
             less = shortfall(runs[0].work, [run.work for run in self._search.baseline])

@@ -4,9 +4,9 @@ A pin gives a program the same value in every run; a coarse one removes other no
 """
 
 from .addresses import Addresses
-from .background_thread import RUNS_ON, WAITS, BackgroundThread
+from .background_thread import JOINED, RUNS_ON, WAITS, BackgroundThread
 from .clock import TIMERS, Clock
-from .completion import Completion
+from .completion import BY_FIRST, CALLS_BACK, GIVES_UP, Completion
 from .environment import Environment
 from .files import Files
 from .hash_seed import HashSeed
@@ -22,13 +22,18 @@ from .processors import Processors
 from .random_numbers import FIRST_DRAW, LATER_DRAW, TEMPORARY_NAME, RandomNumbers
 from .schedule import Schedule
 from .switches import Switches
-from .system import System
+from .system import ACTS, System
 from .tensor_fusion import TensorFusion
 
 __all__ = [
+    "ACTS",
     "ALL",
+    "BY_FIRST",
     "BY_NAME",
+    "CALLS_BACK",
     "FIRST_DRAW",
+    "GIVES_UP",
+    "JOINED",
     "LATER_DRAW",
     "RUNS_ON",
     "TEMPORARY_NAME",

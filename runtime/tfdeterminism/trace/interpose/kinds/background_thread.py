@@ -5,10 +5,13 @@ completion waited for a thread in vain. Cannot be pinned: threads of C++ code. E
 weights whenever it can.
 """
 
+import functools
+
 from .base import Kind, no_value
 
 # `what` of a ledger's row: a thread did not end when it was waited for, because it computes, or waits itself.
 RUNS_ON, WAITS = "runs on", "waits"
+JOINED = "joined"  # the program waited for its end
 
 
 class BackgroundThread(Kind):
@@ -23,6 +26,16 @@ class BackgroundThread(Kind):
             original(thread)
 
         self.replace(module.Thread, "start", start, no_value, unless=self.is_called_by_library)
+        original = module.Thread.join
+
+        @functools.wraps(original)
+        def join(thread, *args, **kwargs):
+            place = self.interposer.place_of_start(thread)
+            if place and self.interposer.is_called_by_user():
+                self.note(place, JOINED)
+            return original(thread, *args, **kwargs)
+
+        module.Thread.join = join
 
 
 def _do_nothing():

@@ -51,7 +51,7 @@ class Kind(object):
         self.interposer.note(self.name, place, what, value, held)
 
     def replace(
-        self, owner, name, pinned, value=lambda result: result, unless=lambda *args: False, varied=None
+        self, owner, name, pinned, value=lambda result: result, unless=lambda *args: False, varied=None, what=None
     ):
         """Replace owner.name by a function that notes each call with the user's line.
 
@@ -59,6 +59,7 @@ class Kind(object):
         value(result): returns the part of the result that the ledger keeps.
         unless(*args): returns whether the call is left alone.
         varied(seed, original, *args, **kwargs): returns the result where this kind is varied.
+        what(*args, **kwargs): returns the name of the call in the ledger; None for that of the function.
         """
         original = getattr(owner, name)
 
@@ -73,7 +74,7 @@ class Kind(object):
                 result = varied(self.seed, original, *args, **kwargs)
             else:
                 result = original(*args, **kwargs)
-            self.note(place, name, value(result), held)
+            self.note(place, what(*args, **kwargs) if what else name, value(result), held)
             return result
 
         if isinstance(owner, type):

@@ -27,6 +27,8 @@ _QUEUE_PATIENCE = 0.05  # the same at each call of a queue, of which a program m
 _AFTER_THE_LONGEST = 1.0  # seconds, once a start was waited for in vain: it runs until it is told to end
 _MARKER = "a-thread-runs-on"  # a file: in an earlier run a start was waited for in vain
 _QUEUE_CALLS = ("put", "get", "put_nowait", "get_nowait")
+# Ends of names of calls in the ledger: gives up after a time, or at once; returns with the first task; calls back.
+GIVES_UP, BY_FIRST, CALLS_BACK = " with a timeout", " for the first", " with a callback"
 _POOL_WAIT = 10  # seconds that a pool's task is waited for
 _PROXY_FRAMES = 2  # a manager's proxy calls by a function of its own
 _TASK_WAIT = 2.0  # seconds that an asyncio task is waited for: it may wait for a later one
@@ -173,7 +175,8 @@ class Completion(Kind):
 
         module.Queue.__init__ = __init__
         for name in _QUEUE_CALLS:
-            self.replace(module.Queue, name, after_the_others, no_value, unless=self._is_called_elsewhere)
+            what = functools.partial(_name_of_queue_call, name)
+            self.replace(module.Queue, name, after_the_others, no_value, unless=self._is_called_elsewhere, what=what)
 
     def _is_called_elsewhere(self, *args):
         """Return whether the caller is a library, or another thread than the main one."""
@@ -193,7 +196,10 @@ class Completion(Kind):
         for owner in (module.Queue, module.JoinableQueue, module.SimpleQueue):
             for name in _QUEUE_CALLS:
                 if name in vars(owner):
-                    self.replace(owner, name, self._after_the_processes, no_value, unless=self._has_no_children)
+                    what = functools.partial(_name_of_queue_call, name)
+                    self.replace(
+                        owner, name, self._after_the_processes, no_value, unless=self._has_no_children, what=what
+                    )
 
     def _hook_managers(self, module):
         """Do the same with queues of a manager, whose proxies send the name of the method."""
@@ -205,7 +211,12 @@ class Completion(Kind):
                 or self._has_no_children(depth=_PROXY_FRAMES)
             )
 
-        self.replace(module.BaseProxy, "_callmethod", self._after_the_processes, no_value, unless=is_other_call)
+        def what(proxy, method, args=(), kwds=None):
+            return _name_of_queue_call(method, proxy, *args, **(kwds or {}))
+
+        self.replace(
+            module.BaseProxy, "_callmethod", self._after_the_processes, no_value, unless=is_other_call, what=what
+        )
 
     def _after_the_processes(self, place, original, *args, **kwargs):
         children = _children()
@@ -254,7 +265,11 @@ class Completion(Kind):
             return module.DoneAndNotDoneFutures(*map(_Ordered, original(fs, timeout, return_when)))
 
         self.replace(module, "as_completed", as_completed, no_value)
-        self.replace(module, "wait", ordered_wait, no_value)
+        def what(fs, timeout=None, return_when=module.ALL_COMPLETED):
+            by_first = "" if return_when == module.ALL_COMPLETED else BY_FIRST
+            return "wait" + (by_first if timeout is None else GIVES_UP)
+
+        self.replace(module, "wait", ordered_wait, no_value, what=what)
 
     def _hook_pool(self, module):
         def apply_and_wait(place, original, *args, **kwargs):
@@ -268,7 +283,11 @@ class Completion(Kind):
             lambda place, original, pool, *args, **kwargs: pool.imap(*args, **kwargs),
             no_value,
         )
-        self.replace(module.Pool, "apply_async", apply_and_wait, no_value, varied=self._delayed)
+
+        def what(pool, func, args=(), kwds=None, callback=None, error_callback=None):
+            return "apply_async" + (CALLS_BACK if callback else "")
+
+        self.replace(module.Pool, "apply_async", apply_and_wait, no_value, varied=self._delayed, what=what)
 
     def _hook_asyncio(self, module):
         def in_order(place, original, fs, **kwargs):
@@ -323,6 +342,14 @@ class Completion(Kind):
             return original(*args, **kwargs)
 
         setattr(owner, method, call)
+
+
+def _name_of_queue_call(name, queue, *args, **kwargs):
+    """Return the name of a call of a queue, which says if it gives up."""
+    waits = args[1:] if name == "put" else args  # whether to wait, and how long
+    block, timeout = (waits + (True, None)[len(waits) :])[:2]
+    does_wait = kwargs.get("block", block) and kwargs.get("timeout", timeout) is None
+    return name if does_wait or name.endswith("_nowait") else name + GIVES_UP
 
 
 def _after(seconds, function):

@@ -16,6 +16,7 @@ import shlex
 from ..answers import Answers
 from .base import Function, Kind
 
+ACTS = "acts"  # value of the row of a program that may do more than answer
 _LONGEST = 60  # characters of a command
 _FOLDERS = ("/proc/", "/sys/")
 _OPEN_ARGUMENTS = ("buffering", "encoding", "errors", "newline")  # of open(), behind the mode
@@ -43,6 +44,7 @@ class System(Kind):
         self._answers = Answers(self.interposer.settings["kept"])
         self.interposer.on_audit_event(["open"], self._on_open)
         self.interposer.on_audit_event(["subprocess.Popen", "os.system"], self._on_start)
+        self.interposer.on_audit_event(["os.posix_spawn", "os.spawn", "os.exec"], self._on_spawn)
         for name in _CALLS:
             self.replace_call(os, name)
         self._replace_open()
@@ -155,9 +157,16 @@ class System(Kind):
 
     def _on_start(self, event, args):
         command = args[0] if event == "os.system" else args[1]
-        command = [command] if isinstance(command, (str, bytes)) else list(command)
-        if not os.path.basename(os.fsdecode(command[0])).startswith("python"):  # Python is interposed, too
-            self.note(self.interposer.place(), "run " + _to_command_line(command))
+        is_line = event == "os.system" or isinstance(command, (str, bytes))
+        self._note_program([os.fsdecode(command)] if is_line else list(map(os.fsdecode, command)), event == "os.system")
+
+    def _on_spawn(self, event, args):
+        self._note_program(list(map(os.fsdecode, args[2 if event == "os.spawn" else 1])), False)
+
+    def _note_program(self, command, by_shell):
+        if command and not os.path.basename(command[0]).startswith("python"):  # Python is interposed, too
+            asks = _only_asks(["sh", "-c"] + command if by_shell else command)
+            self.note(self.interposer.place(), "run " + _to_command_line(command), None if asks else ACTS)
 
     # Timers
 
