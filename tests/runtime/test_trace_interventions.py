@@ -629,3 +629,40 @@ def test_kept_traces_hold_no_copy_of_the_program(tmp_path: Path) -> None:
                          capture_output=True, text=True)  # fmt: skip
     assert ran.returncode == 0, ran.stderr
     assert not (tmp_path / "kept" / "copy").exists()
+
+
+SHELL = """
+import subprocess
+subprocess.run(["sh", "-c", "seq 1 100 | shuf > rows.txt"], check=True)
+print(open("rows.txt").read().split()[:9])
+"""
+
+
+def test_a_program_that_no_pin_reaches_is_named_and_costs_few_runs(tmp_path: Path) -> None:
+    program = write_program(tmp_path, main=SHELL)
+    code, output = located(program)
+    interventions = output["interventions"]
+    assert (code, output["causes"], interventions["verdict"]) == (1, [], "not proved")
+    assert interventions["total_runs"] <= 9
+    assert output["verdict"].endswith(
+        "Not examined, because no pin reaches it, is what enters at: run seq 1 100 | shuf > rows.txt at main.py:2."
+    )
+
+
+POLL = """
+import os, time
+begun = time.time()
+with open("log", "w") as log:
+    log.write(str(os.urandom(2)))
+while os.stat("log").st_mtime < begun - 9:
+    time.sleep(0.01)
+print(open("log").read())
+"""
+
+
+def test_what_is_in_a_new_file_is_settled_before_its_time(tmp_path: Path) -> None:
+    """A file that the run wrote always has another time; while that is pinned, the program does not end."""
+    program = write_program(tmp_path, main=POLL)
+    code, output = located(program)
+    assert (code, places_of(output)) == (1, [("random", "main.py", 4)])
+    assert not [line for line in output["interventions"]["tried"] if line.startswith("mtime")]

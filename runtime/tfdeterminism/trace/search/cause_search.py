@@ -18,7 +18,9 @@ from .minimize import ddmin
 from .place_search import PlaceSearch
 from .proven_cause import (
     ALL_DIFFER,
+    ALL_ENDLESS,
     ALL_FAIL,
+    ENDLESS,
     FAILED,
     LIMIT,
     NOT_CONFIRMED,
@@ -69,6 +71,7 @@ class CauseSearch(object):
         self._line_pins = {}  # of a line that was proved before its kind
         self._ends = {}  # {key of pins: (the pins, ends of all runs with them)}
         self._last_run = None  # number of the last run that the search may make; None for no limit
+        self._endless = set()  # kinds with which pinned the program does not end
         self._held_calls = set()  # (kind, line, function) of calls that got a pinned value in any run
         self._without_one = {}  # {kind: ends of runs in which all causes but this one were pinned}
         self._confirmed = []  # ends of the runs that confirmed all causes
@@ -214,20 +217,23 @@ class CauseSearch(object):
         runs = self.run_series(pins, needed)
         failed = runs[-1].failed
         self._progress.planned -= needed - len(runs)
+        if failed and failed.is_late and len(pins) == 1:
+            self._endless.update(pins)
         do_agree = not failed and self.have_equal_ends(runs)
         if not failed and not do_agree:
             self._learn_rate(runs)
         self.hold_counts.update(_count_held_calls(pins, runs[-1].ledger))
         has_no_hold = do_agree and not any(self.hold_counts[name] for name in pins)
         outcome = (
-            FAILED
+            (ENDLESS if failed.is_late else FAILED)
             if failed
             else "took no hold"
             if has_no_hold
             else ("equal in {} runs" if do_agree else "differs within {} runs").format(len(runs))
         )
         self._add_tried("{} pinned: {}".format(self._describe_pins(pins), outcome))
-        return do_agree and not has_no_hold, needed if do_agree or failed else math.inf
+        may_change = do_agree or failed and not failed.is_late
+        return do_agree and not has_no_hold, needed if may_change else math.inf
 
     def _learn_rate(self, runs):
         """Require more runs to agree if these, with some causes pinned, differed so late that the rest is rare."""
@@ -313,8 +319,10 @@ class CauseSearch(object):
         interventions = self.interventions
         names = self._find_smallest_set(self._candidates())
         if names is None:
-            do_fail = bool(interventions.tried) and interventions.tried[-1].endswith(FAILED)
-            interventions.verdict, interventions.reason = NOT_PROVED, ALL_FAIL if do_fail else ALL_DIFFER
+            last = (interventions.tried or [""])[-1]
+            reasons = {FAILED: ALL_FAIL, ENDLESS: ALL_ENDLESS}
+            interventions.verdict = NOT_PROVED
+            interventions.reason = next((reasons[end] for end in reasons if last.endswith(end)), ALL_DIFFER)
             return
         if "addresses" in names and not self._pins_address_lines:
             names = self._drop_helpers(names)
@@ -465,9 +473,13 @@ class CauseSearch(object):
         self._line_pins = self._find_likeliest_line(ranked[:1])
         if self._line_pins:
             return ranked[:1]
+        if self._is_out_of_reach(candidates):
+            return None
         for name in ranked[:_LIKELY]:
-            if self._rank(name)[0] < 2 and self.agree(self._expand_pins([name])):
+            is_tried = self._rank(name)[0] < 2 and name not in self._endless
+            if is_tried and self.agree(self._expand_pins([name])):
                 return [name]
+        candidates = [name for name in candidates if name not in self._endless]
         likely = [name for name in candidates if self._rank(name)[0] < 2]
         fine = [name for name in candidates if kinds.BY_NAME[name].coarseness < _FINE]
         without_addresses = [name for name in fine if name != "addresses"]
@@ -484,6 +496,26 @@ class CauseSearch(object):
                 return found
             smaller = names
         return self._find_beside_background_threads(candidates)
+
+    def _is_out_of_reach(self, candidates):
+        """Return whether no two runs agree, with all pins neither, of a program that starts what no pin reaches."""
+        ends = self._ends_without_pins()
+        if self._runs.run_on or chance.most_frequent(ends) > 1 or not self._unreached_rows():
+            return False
+        pins = self._expand_pins(candidates, False)
+        self._progress.planned += _FIRST_RUNS
+        runs = self.run_series(pins, _FIRST_RUNS, whole=True)
+        ends += [self._end_of(run) for run in runs if not run.failed]
+        if runs[-1].failed or chance.most_frequent(ends) > 1:
+            return False
+        self._add_tried("{} pinned: differs within {} runs".format(self._describe_pins(pins), len(runs)))
+        return True
+
+    def _unreached_rows(self):
+        """Return the rows of user's lines that ask another machine, or start a program that does more than answer."""
+        rows = self.ledger_rows("network") + self.ledger_rows("system")
+        return [row for row in rows if row.is_in_user_code and
+                (row.kind == "network" or kinds.ACTS in map(_unquoted, row.values))]
 
     def _find_background_thread(self):
         """Return the kind of threads that run freely, if one such line alone suffices, else None."""
@@ -555,11 +587,19 @@ class CauseSearch(object):
         if name == "random":
             has_user_draw = any(row.is_in_user_code or row.what == kinds.FIRST_DRAW for row in self.ledger_rows(name))
             return (0 if has_user_draw else 2), order
+        if name == "mtime" and self._are_times_new():
+            return (1 if self.differing_places(name) else 2), order
         if name in _SHOW_VALUES:
             return (0 if self.differing_places(name) else _SHOW_VALUES[name]), order
         if name in ("switches", "one-thread") or not any(row.is_in_user_code for row in self.ledger_rows(name)):
             return 2, order
         return (1 if name in ("clock", "memory", "one-worker") else 0), order
+
+    def _are_times_new(self):
+        """Return whether the times that lines ask for are of files that the same run wrote: these always differ."""
+        written = [row.what[len("write ") :] for row in self.ledger_rows("files") if row.what.startswith("write ")]
+        values = [value for row in self.ledger_rows("mtime") if row.is_in_user_code for value in row.values]
+        return any(os.path.basename(path) in value for path in written for value in values)
 
     # The results of the runs without pins
 
@@ -669,6 +709,10 @@ def _only_first_differs(ends):
 def _line_of(row):
     """Return the line of a LedgerRow; for an unseeded global generator, the line of its first draw."""
     return row.values[0].strip("'") if row.what == kinds.FIRST_DRAW and row.values else row.place
+
+
+def _unquoted(value):
+    return value.strip("'")
 
 
 def _count_held_calls(pins, rows):

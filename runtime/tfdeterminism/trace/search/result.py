@@ -78,7 +78,14 @@ class SearchResult(object):
                     masked_by_tracing=self.masked_by_tracing)
 
     def verdict(self):
-        """Return the verdict as one sentence."""
+        """Return the verdict as one sentence, and another one if something that no pin reaches may be the cause."""
+        interventions = self.interventions
+        if not interventions or interventions.verdict not in (NOT_PROVED, PARTLY) or not interventions.noted:
+            return self._verdict()
+        return "{} Not examined, because no pin reaches it, is what enters at: {}.".format(
+            self._verdict(), ", ".join(interventions.noted))
+
+    def _verdict(self):
         if self.causes:
             return "; ".join(map(cause_sentence, self.causes)) + "."
         if self.result == "same":
