@@ -136,6 +136,24 @@ except subprocess.CalledProcessError as error:
     assert (tmp_path / "written").read_text() == 3 * "x\n"
 
 
+SQL_TIMES = ["julianday('now')", "strftime('%J')", "strftime('%J', 'now', '+1 day')", "time('now', 'subsec')"]
+
+
+@pytest.mark.parametrize("function", SQL_TIMES)
+def test_the_time_of_sql_is_pinned_at_its_line(function: str, runner: Any) -> None:
+    text = f"""
+import sqlite3, time
+time.sleep(0.01)
+row = sqlite3.connect(':memory:').execute("select {function}, current_date, date('2000-01-31', '+1 day'), 'now'")
+print(row.fetchone())
+"""
+    program = runner(text)
+    if "subsec" not in function:  # SQLite before 3.42 gives NULL
+        assert len(program.printed(3)) > 1
+    (printed,) = program.printed(3, pins={"clock": ["main.py:3"]})
+    assert "'2000-02-01', 'now')" in printed
+
+
 OBJECT_TEXTS = (
     "repr(x)",
     "str(x)",

@@ -30,6 +30,7 @@ def test_ddmin_finds_the_parts_that_are_needed(needed: set[int]) -> None:
 
 
 # (kind of nondeterminism, line before, line after its edit); _TICKS and _NAMES: counters that the fix defines.
+NUMBERED = "__import__('re').sub('0x[0-9a-f]+', lambda found: str(_OBJECTS.setdefault(found.group(), len(_OBJECTS))), "
 FIXES = [
     ("addresses", "layers = set(model.children())", "layers = dict.fromkeys(model.children())"),
     ("addresses", "ordered = sorted(nodes, key=id)", "ordered = list(nodes)"),
@@ -132,6 +133,44 @@ FIXES = [
     ("pid", "s = threading.current_thread().native_id", "s = 0"),
     ("memory", "x = torch.empty(3, 4)", "x = torch.zeros(3, 4)"),
     ("memory", "x = np.empty_like(y)", "x = np.zeros_like(y)"),
+    (
+        "completion",
+        "done, rest = wait(fs, 9)",
+        "done, rest = wait(fs, 9); done = [one for one in fs if one in done]"
+        "; rest = [one for one in fs if one in rest]",
+    ),
+    (
+        "addresses",
+        "for x in done:\n    pass\nasync def f():\n    done, _ = await asyncio.wait(ts)",
+        "for x in done:\n    pass\nasync def f():\n    done, _ = await asyncio.wait(ts); "
+        + "done = [one for one in ts if one in done]",
+    ),
+    ("completion", "x = q.get(timeout=3)", "x = q.get()"),
+    ("completion", "q.put(x, timeout=3)", "q.put(x)"),
+    (
+        "addresses",
+        "x = sorted(nodes, key=id)",
+        "x = list(nodes)",
+    ),
+    ("addresses", "name = f'{x} {n}'", "name = " + NUMBERED + "f'{x} {n}')"),
+    ("addresses", "d[repr(x)] = 1", "d[" + NUMBERED + "repr(x))] = 1"),
+    (
+        "system",
+        "m = psutil.virtual_memory()\nn = m.available // 9",
+        "m = __import__('types').SimpleNamespace(available=(1 << 30))\nn = m.available // 9",
+    ),
+    (
+        "system",
+        "t = os.times()\nwhile t.user < 2: pass",
+        "t = __import__('types').SimpleNamespace(user=(next(_TICKS) / 1000))\nwhile t.user < 2: pass",
+    ),
+    ("system", "a, b, c = os.getloadavg()", "a, b, c = (1.0, 1.0, 1.0)"),
+    ("clock", "db.execute(\"select datetime('now')\")", "db.execute(\"select datetime('2000-01-01 00:00:00')\")"),
+    (
+        "clock",
+        'db.execute(sql)\nsql = "insert into a values (CURRENT_TIMESTAMP)"',
+        "db.execute(sql)\nsql = \"insert into a values ('2000-01-01 00:00:00')\"",
+    ),
     ("one-worker", "loader = DataLoader(d, num_workers=4)", "loader = DataLoader(d, num_workers=0)"),
 ]
 
@@ -203,6 +242,23 @@ def test_every_kind_has_advice_and_a_documented_limit(kind: str) -> None:
                                                             if word in module.__doc__}  # fmt: skip
 
 
+ADVICE = [  # (kind, line, recorded calls, a part of the advice)
+    ("clock", "signal.setitimer(signal.ITIMER_REAL, 1)", ["setitimer"], "number of steps that you choose"),
+    ("addresses", "names[f'{x}'] = 1", ["an object's text"], "names or numbers of their own"),
+    ("addresses", "log(x)", ["an object's text"], "names or numbers of their own"),
+    ("random", "f = NamedTemporaryFile()", ["a temporary name", "random.Random()"], "names of temporary files"),
+    ("clock", "db.execute(\"select date('now')\")", ["SQLite's date()"], "give SQL a time"),
+    ("system", "t = os.times().user", ["times"], "count steps"),
+    ("completion", "done, _ = wait(fs)", ["wait"], "not through the sets"),
+]
+
+
+@pytest.mark.parametrize(("kind", "text", "calls", "words"), ADVICE)
+def test_the_advice_fits_the_line(kind: str, text: str, calls: list[str], words: str) -> None:
+    changed = source_fixes.changes_of_line(kind, text, 1)
+    assert words in source_fixes.advice(kind, changed[0].splitlines() if changed else (), calls)
+
+
 def test_the_advice_is_that_of_the_change() -> None:
     sets, digests = (
         source_fixes.advice("hash-seed", source_fixes.changes_of_line("hash-seed", text, 1))
@@ -220,6 +276,7 @@ def test_the_advice_is_that_of_the_change() -> None:
 
 
 NO_FIXES = [
+    ("system", "t = os.times()\nprint(t.user, t[0])"),
     ("hash-seed", "x = words.pop().lower()"),
     ("hash-seed", "x = y = words.pop()"),
     ("clock", "begun = datetime.strptime(text)"),

@@ -13,14 +13,14 @@ _ONE_WORKER = "use one worker"
 _NO_TIMEOUT = "wait without a timeout: whether something is there in time follows from how fast the others are"
 _NUMBERED = "send the number of its task with each item of the queue, and order by it: a queue gives what comes first"
 _NOT_THE_FIRST = "wait for all tasks, and go through them in the order of submission: which is the first differs"
-_NOT_THE_SETS = "go through the tasks in the order of submission, not through the sets that wait() returns"
+NOT_THE_SETS = "go through the tasks in the order of submission, not through the sets that wait() returns"
 _ASK_FOR_ORDER = "ask for the elements in their order"
 _STARTS = ("start", "submit", "apply_async", "create_task", "ensure_future", "gather")
 _WORDS = {  # {recorded call: advice}
     "as_completed": BY_INDEX,
     "imap_unordered": BY_INDEX,
     "apply_async" + CALLS_BACK: BY_INDEX,
-    "wait": _NOT_THE_SETS,
+    "wait": NOT_THE_SETS,
     "wait" + BY_FIRST: _NOT_THE_FIRST,
     "get": _NUMBERED,
     "put": _NUMBERED,
@@ -30,6 +30,7 @@ _WORDS = {  # {recorded call: advice}
 _IN_TURN_EDIT = re.compile(
     r"(?<![.\w])map\(|\.start\(\), .*\.join\(\)|future: \(future\.exception\(\), future\)|\[await "
 )
+_SETS_EDIT = re.compile(r" = \[one for one in ")
 _COUNT_EDIT = re.compile(r"\b(?:workers|num_workers|max_workers|processes|num_parallel_calls)\s*=\s*1\b")
 
 
@@ -38,7 +39,7 @@ def words(new_lines, calls):
 
     new_lines: the lines that an edit writes, [] for no edit; calls: names of the recorded calls.
     """
-    for edit, advice in ((_IN_TURN_EDIT, IN_TURN), (_COUNT_EDIT, _ONE_WORKER)):
+    for edit, advice in ((_SETS_EDIT, NOT_THE_SETS), (_IN_TURN_EDIT, IN_TURN), (_COUNT_EDIT, _ONE_WORKER)):
         if any(map(edit.search, new_lines)):
             return advice
     return "; ".join(dict.fromkeys(map(_words_of_call, calls))) or BY_INDEX

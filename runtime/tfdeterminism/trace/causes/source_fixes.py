@@ -11,7 +11,7 @@ import sys
 
 from .. import backends
 from ..interpose import kinds
-from . import completion_words
+from . import completion_words, result_edits
 
 SEED = "0"
 _JoinedStr = getattr(ast, "JoinedStr", ())  # f"..."
@@ -38,11 +38,18 @@ _WORDS = {
 }
 _SORTS = ("sorted({})", "sorted({}, key=repr)", "sorted({}, key=sorted)")  # of values; of any; of sets
 _DIGEST = "__import__('zlib').crc32(repr({}).encode())"  # the same in each process, unlike hash()
+_NUMBERED = (  # the text of an object, with a number in place of its address
+    "__import__('re').sub('0x[0-9a-f]+', lambda found: str(_OBJECTS.setdefault(found.group(), len(_OBJECTS))), {})"
+)
 _AT_ONCE = "(lambda future: (future.exception(), future)[1])({})"  # waits for a task and returns its future
 _JOINED_WORDS = (
     "do what the thread does at chosen steps of the main loop, or let it make a number of turns that you choose: when "
     "it is told to end, it has made another number in each run"
 )
+_TEXT_WORDS = "give the objects names or numbers of their own, in place of the address in the text"
+_SQL_TIME_WORDS = "give SQL a time that you choose, not 'now'"
+_TIMER_WORDS = "end after a number of steps that you choose, not when the signal of a timer comes"
+_NAME_WORDS = "keep names of temporary files out of results, and of what is sorted or seeded, or choose the names"
 _SQL_WORDS = "order by a column, and shuffle in Python with a seed"
 _SORT_WORDS = "iterate over the set in sorted order"
 _DIGEST_WORDS = "digest it without hash(), which gives something else in each process"
@@ -70,9 +77,12 @@ _TIMES = tuple(
 _DATES = ("now", "utcnow", "today")  # methods of datetime; the other names are functions of the module time
 _COUNTERS = {  # {how the edits end a call of the counter: the lines that define it}
     "_TICKS)": ["import itertools", "_TICKS = itertools.count()  # calls, not seconds: each is a millisecond"],
+    "len(_OBJECTS))": ["_OBJECTS = {}  # a number for each object, in the order of first use"],
     "_NAMES)": ["import itertools", "_NAMES = itertools.count()  # a number for each name"],
 }
 _SQL_RANDOM_ORDER = re.compile(r"(order\s+by\s+)random\s*\(\s*\)", re.IGNORECASE)  # SQLite's has no seed
+_SQL_NOW = re.compile(r"'now'|\bcurrent_(?:timestamp|date|time)\b", re.IGNORECASE)
+_SQL_TIME = "'2000-01-01 00:00:00'"
 _SQL_ROW_ORDER = re.compile(r"order\s+by\s+rowid", re.IGNORECASE)  # how the edit of such a text ends
 _FILE_TIMES = tuple("st_{}time{}".format(kind, unit) for kind in "mca" for unit in ("", "_ns"))
 _TEXTS = ("strftime", "isoformat", "str", "ctime", "asctime")  # functions that return a string
@@ -83,6 +93,18 @@ _SEED_LINES = {
     "random": ["import random", "random.seed({})"],
     "numpy": ["import numpy", "numpy.random.seed({})"],
 }
+
+_EDIT_WORDS = (  # (kind, a part of the lines that the edit writes, advice)
+    ("addresses", _NUMBERED.partition("{}")[0], _TEXT_WORDS),
+    ("addresses", " = [one for one in ", completion_words.NOT_THE_SETS),
+    ("clock", _SQL_TIME, _SQL_TIME_WORDS),
+    ("system", "next(_TICKS)", _WORDS["clock"]),
+)
+_CALL_WORDS = (  # (kind, recorded calls, advice where no edit is known)
+    ("clock", kinds.TIMERS, _TIMER_WORDS),
+    ("addresses", ("an object's text",), _TEXT_WORDS),
+    ("random", (kinds.TEMPORARY, "random.Random()", "urandom"), _NAME_WORDS),
+)
 
 
 def advice(kind, new_lines=(), calls=()):
@@ -98,6 +120,13 @@ def advice(kind, new_lines=(), calls=()):
         return completion_words.words(new_lines, calls)
     if kind == "background-thread" and kinds.JOINED in calls:
         return _JOINED_WORDS
+    written = "\n".join(new_lines)
+    for other_kind, text, words in _EDIT_WORDS:
+        if kind == other_kind and text in written:
+            return words
+    for other_kind, names, words in _CALL_WORDS:
+        if kind == other_kind and not new_lines and calls and set(calls) <= set(names):
+            return words
     if kind == "random" and any(map(_SQL_ROW_ORDER.search, new_lines)):
         return _SQL_WORDS
     return _WORDS[kind]
@@ -120,6 +149,12 @@ def changes_of_line(kind, source, line, in_processes=False):
     changes = [[edit] for edit in _RULES[kind](code)] if kind in _RULES else []
     if kind == "addresses" and changes:
         changes.append(changes[0] + _sets_as_dicts(code, changes[0]))
+    if kind in ("addresses", "completion"):
+        changes = result_edits.ordered_waits(code) + changes
+    if kind == "system":
+        changes += _use_chosen_measurements(code)
+    if kind == "clock":
+        changes = [_choose_sql_times(code)] + changes
     if kind == "clock" and code.calls(_TIMES + _DATES):
         changes.append(_count_ticks(code))
     return [text for text in (_apply_edits(source, edits) for edits in changes) if text != source]
@@ -467,6 +502,28 @@ def _use_constant_answer(code):
     return _constant_seeds(code, [node.value for node in answers] + programs) + edits
 
 
+def _use_chosen_measurements(code):
+    """Return [the edit of a measurement of the system that the line assigns: the fields that the file uses], or []."""
+    calls = code.calls(_SYSTEM_CALLS)
+    statement = code.statement
+    if isinstance(statement, ast.Assign) and statement.value in code.calls(("getloadavg",)):
+        return [[code.replace(statement.value, "(1.0, 1.0, 1.0)")]]
+    fields = ", ".join("{}={}".format(name, _chosen_number(name)) for name in result_edits.fields_used(code, calls))
+    return [[code.replace(statement.value, "__import__('types').SimpleNamespace({})".format(fields))]] if fields else []
+
+
+def _choose_sql_times(code):
+    """Return edits of the texts of SQL that ask for the time: those of the line, or else those of the file."""
+    for nodes in (code.nodes, ast.walk(code.tree) if code.statement is not None else ()):
+        texts = [node for node in nodes if isinstance(node, _Constant) and isinstance(node.value, str)]
+        texts = [(node, code.text(node)) for node in texts if _SQL_NOW.search(code.text(node))]
+        edits = [code.replace(node, _SQL_NOW.sub(_SQL_TIME, text)) for node, text in texts
+                 if text[0] == '"' and _SQL_TIME not in text]
+        if edits:
+            return edits
+    return []
+
+
 def _chosen_number(name):
     """Return the text of a number in place of one with this name, such as "available" or "percent"."""
     if "time" in name or name in _CPU_TIMES:
@@ -630,6 +687,10 @@ def _keep_task_order(code):
     for call in code.calls(("imap_unordered",)):
         edits.append(code.replace(call.func, code.text(call.func).replace("imap_unordered", "imap")))
     edits += _callbacks_in_turn(code)
+    for call in code.calls(("get", "put")):
+        if [keyword.arg for keyword in call.keywords] == ["timeout"] and len(call.args) == (_name(call) == "put"):
+            arguments = ", ".join(map(code.text, call.args))
+            edits.append(code.replace(call, "{}({})".format(code.text(call.func), arguments)))
     for keyword in code.keywords(("in_order", "deterministic")):
         edits += [code.replace(keyword, "True")] if getattr(keyword, "value", None) is False else []
     statements = [code.statement] + (list(ast.walk(code.tree)) if code.calls(("with_options",)) else [])
@@ -720,13 +781,20 @@ def _keep_insertion_order(code):
         by_address = len(call.keywords) == 1 and _is_address_key(call.keywords[0])
         if by_address and isinstance(code.statement, ast.Expr) and code.statement.value is call:
             edits.append(code.replace(code.statement, "pass  # in the order in which they were added"))
-    texts = code.calls(("id", "repr", "str", "format")) + [node for node in code.nodes if isinstance(node, _JoinedStr)]
+    texts = code.calls(("repr", "str", "format")) + [node for node in code.nodes if isinstance(node, _JoinedStr)]
+    numbers = code.calls(("id",)) + texts
     seeds = [argument for call in code.calls(_SEEDED_BY) for argument in call.args]
-    edits += [code.replace(seed, SEED) for seed in seeds if any(node in ast.walk(seed) for node in texts)]
-    edits += _assign_constant_seed(code) if texts else []
+    edits += [code.replace(seed, SEED) for seed in seeds if any(node in ast.walk(seed) for node in numbers)]
+    edits += _assign_constant_seed(code) if numbers else []
     edits += _digests(code)
+    edits += [code.replace(node, _NUMBERED.format(code.text(node))) for node in _outermost_nodes(texts)]
     literals = [node for node in code.nodes if not isinstance(node, ast.Call)]
     return edits + [code.replace(node, text) for node in literals for text in _as_dict(code, node)]
+
+
+def _outermost_nodes(nodes):
+    """Return the nodes that lie in none of the others."""
+    return [node for node in nodes if not any(node is not other and node in ast.walk(other) for other in nodes)]
 
 
 def _is_address_key(keyword):

@@ -34,6 +34,7 @@ _TEXT, _REPR, _STR = "__tfdet_text__", "__tfdet_repr__", "__tfdet_str__"
 _ADDRESS = re.compile(r"0x[0-9a-fA-F]+")
 _KEYS = {"repr": _REPR, "str": _STR, "hash": _HASH}  # functions as sort keys
 _AT = " at 0x"  # in the text of an object that has none of its own
+SQL_TIME = re.compile(r"""['"]now['"]|\bcurrent_(?:timestamp|date|time)\b""", re.IGNORECASE)
 _KEPT = 200  # elements of a set's order
 
 
@@ -45,6 +46,7 @@ class UserSets(object):
 
     def __init__(self, interposer):
         self._interposer = interposer
+        self.asks_sql_for_time = False  # whether a text of the program may
         self._numbers = {}  # {address: (number, object)} of objects whose id() was pinned
 
     def open(self):
@@ -80,9 +82,10 @@ class UserSets(object):
 
         module._get_code_from_file = get_code_from_file
 
-    @staticmethod
-    def compile(source, path):
+    def compile(self, source, path):
         """Compile as the built-in compile() does, with the calls added. source: text or bytes."""
+        text = source.decode("utf-8", "replace") if isinstance(source, bytes) else source
+        self.asks_sql_for_time = self.asks_sql_for_time or bool(SQL_TIME.search(text))
         tree = ast.parse(source, path)
         transformer = _CallInserter(with_id=not _assigns_id(tree))
         return compile(transformer.visit(tree), path, "exec", dont_inherit=True)

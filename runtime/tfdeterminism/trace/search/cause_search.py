@@ -10,6 +10,8 @@ of the user's). An end is what a run is compared by: its final weights, written 
 import collections
 import math
 import os
+import re
+import time
 
 from ..interpose import kinds
 from . import chance
@@ -53,6 +55,7 @@ _OUTSIDE = ("files", "schedule", "switches", "one-thread")  # their pins give no
 _SHOW_VALUES = {"hash-seed": 1, "listing": 2, "mtime": 2, "addresses": 2, "system": 1}  # {kind: its rank if all agree}
 _PROCESSORS, _BACKGROUND = "processors", kinds.BackgroundThread.name
 _ENTERS_BY = {"time-zone": "clock"}  # {varied kind: kind whose ledger rows show its lines}
+_SECONDS = re.compile(r", (\d+\.\d+)\)$")  # at the end of a value of the kind "mtime"
 _SEEDS = (1, 2)  # of variations; two, because one run may differ by chance
 
 
@@ -71,6 +74,7 @@ class CauseSearch(object):
         self._line_pins = {}  # of a line that was proved before its kind
         self._ends = {}  # {key of pins: (the pins, ends of all runs with them)}
         self._last_run = None  # number of the last run that the search may make; None for no limit
+        self._began = time.time()
         self._endless = set()  # kinds with which pinned the program does not end
         self._held_calls = set()  # (kind, line, function) of calls that got a pinned value in any run
         self._without_one = {}  # {kind: ends of runs in which all causes but this one were pinned}
@@ -596,10 +600,9 @@ class CauseSearch(object):
         return (1 if name in ("clock", "memory", "one-worker") else 0), order
 
     def _are_times_new(self):
-        """Return whether the times that lines ask for are of files that the same run wrote: these always differ."""
-        written = [row.what[len("write ") :] for row in self.ledger_rows("files") if row.what.startswith("write ")]
+        """Return whether a line asks for the time of a file that a run wrote: it differs whatever is in the file."""
         values = [value for row in self.ledger_rows("mtime") if row.is_in_user_code for value in row.values]
-        return any(os.path.basename(path) in value for path in written for value in values)
+        return any(float(time_of_file) >= self._began for value in values for time_of_file in _SECONDS.findall(value))
 
     # The results of the runs without pins
 

@@ -19,7 +19,7 @@ from .one_thread import OneThread
 from .one_worker import OneWorker
 from .pid import Pid
 from .processors import Processors
-from .random_numbers import FIRST_DRAW, LATER_DRAW, TEMPORARY_NAME, RandomNumbers
+from .random_numbers import FIRST_DRAW, LATER_DRAW, TEMPORARY, TEMPORARY_NAME, RandomNumbers
 from .schedule import Schedule
 from .switches import Switches
 from .system import ACTS, System
@@ -36,6 +36,7 @@ __all__ = [
     "JOINED",
     "LATER_DRAW",
     "RUNS_ON",
+    "TEMPORARY",
     "TEMPORARY_NAME",
     "TIMERS",
     "WAITS",

@@ -2,12 +2,14 @@
 
 Pinned: each call returns one millisecond more than the one before, and a timer of the main thread sends its signal
 after as many calls as it has milliseconds; calls that the user's lines make count, and a wait for a signal ends the
-timer. Waits of the standard library (a queue's timeout) use the real clock, or they would never end.
+timer. Waits of the standard library (a queue's timeout) use the real clock, or they would never end. SQLite's 'now' is
+always the same time, if a text of the program asks for it.
 Cannot be pinned: C code, the time zone, the duration of a computation, a signal that one long call waits for. Example:
 ``random.seed(time.time())``.
 """
 
 import copyreg
+import functools
 import os
 import signal
 import sys
@@ -28,6 +30,8 @@ _COUNTERS = ("monotonic", "perf_counter", "process_time", "thread_time")
 _NANOSECONDS = tuple(name + "_ns" for name in _COUNTERS)
 _COUNTERS_BEGIN = 1000.0  # seconds
 _TICK = 0.001
+_SQL_FUNCTIONS = ("date", "time", "datetime", "julianday", "strftime", "unixepoch")
+_SQL_KEYWORDS = {"current_date": "date", "current_time": "time", "current_timestamp": "datetime"}  # {keyword: function}
 _getpid, _kill = os.getpid, os.kill  # before they are pinned
 
 
@@ -67,7 +71,7 @@ class Clock(Kind):
             no_value,
             unless=lambda *args: len(args) > 1,
         )
-        self.interposer.imports.add({"datetime": self._replace_datetime})
+        self.interposer.imports.add({"datetime": self._replace_datetime, "sqlite3": self._hook_sqlite})
         self._timer = None  # (calls until the signal is sent, its number, milliseconds of the interval)
         for name in TIMERS:
             self.replace(signal, name, self._count_calls, no_value, unless=self._starts_no_timer)
@@ -132,6 +136,45 @@ class Clock(Kind):
         self._calls += 1
         return begin + self._calls * _TICK
 
+    def _hook_sqlite(self, module):
+        original = module.connect
+
+        @functools.wraps(original)
+        def connect(*args, **kwargs):
+            connection = original(*args, **kwargs)
+            if self.interposer.sets.asks_sql_for_time:
+                functions = original(":memory:", check_same_thread=False)  # they are replaced in the other connection
+                options = {"deterministic": True} if sys.version_info >= (3, 8) else {}  # an index may need it
+                for name in _SQL_FUNCTIONS:
+                    connection.create_function(name, -1, self._sql_function(name, functions), **options)
+                for name in _SQL_KEYWORDS:
+                    connection.create_function(name, 0, self._sql_keyword(name, functions), **options)
+            return connection
+
+        module.connect = module.dbapi2.connect = connect
+
+    def _sql_function(self, name, functions):
+        position = 1 if name == "strftime" else 0  # of the time among the arguments
+
+        def call(*values):
+            values = values + ("now",) if len(values) == position else values
+            if str(values[position]).lower() == "now":
+                values = values[:position] + self._sql_now(name) + values[position + 1 :]
+            sql = "select {}({})".format(name, ", ".join("?" for _ in values))
+            return functions.execute(sql, values).fetchone()[0]
+
+        return call
+
+    def _sql_keyword(self, name, functions):
+        return lambda: functions.execute("select {}(?)".format(_SQL_KEYWORDS[name]), self._sql_now(name)).fetchone()[0]
+
+    def _sql_now(self, name):
+        """Return the current time as the one argument of a function of SQL."""
+        place = self.interposer.place()
+        is_held = self.is_pinned(place)
+        self.note(place, "SQLite's {}".format(name), None, is_held)
+        return (_format_time(self.interposer.epoch) if is_held else "now",)
+
     def _replace_datetime(self, module):
         """Replace datetime, a class in C, by a subclass whose constructors return instances of the original."""
         original_class = module.datetime
@@ -170,3 +213,8 @@ class Clock(Kind):
             str,
         )
         setattr(owner, name, staticmethod(owner.__dict__[name]))
+
+
+def _format_time(seconds, form=time.strftime, split=time.gmtime):
+    """Return a time as SQL takes it. form, split: the functions of the module `time` before they are replaced."""
+    return form("%Y-%m-%d %H:%M:%S", split(seconds))

@@ -19,9 +19,11 @@ from .base import Kind, no_value
 FIRST_DRAW = "first draw"  # `what` of a ledger's row: from an unseeded global generator; the value is the line
 LATER_DRAW = "later-draw"  # kind of a row whose `what` is another line that draws from an unseeded global generator
 TEMPORARY_NAME = "temporary-name"  # kind of a row whose `what` is a name that tempfile made
+TEMPORARY = "a temporary name"  # `what` of a row at the line that got such a name
 GLOBAL = "global:"  # prefix of the place of a global generator
 _BLOCK = 64  # bytes of a digest
 _TEMPORARY_NAMES = 1000  # that a process notes
+_TEMPORARY_FRAMES = 6  # between the user's line and the next name
 _DRAWING_LINES = 20  # of a global generator that a process notes
 _SQL_DRAWS = 100  # of a line, a draw for each row, that a process notes if they are not pinned
 _DEVICES = ("/dev/urandom", "/dev/random")
@@ -149,6 +151,9 @@ class RandomNumbers(Kind):
             name = original(names)
             if next(numbers) < _TEMPORARY_NAMES:
                 self.interposer.note(TEMPORARY_NAME, "-", name)
+                if self.interposer.is_called_by_user(_TEMPORARY_FRAMES):
+                    place = self.interposer.place()
+                    self.note(place, TEMPORARY, name, self.is_pinned(place))
             return name
 
         module._RandomNameSequence.__next__ = next_name
