@@ -66,4 +66,5 @@ def test_an_edit_has_its_own_words() -> None:
     one_worker = source_fixes.advice("completion", ["model.fit(rows, workers=1)"], ["submit"])
     in_turn = source_fixes.advice("completion", ["    [await _one for _one in [g(x) for x in y]]"], ["gather"])
     assert one_worker == "use one worker" and "let each task end" in in_turn
+    assert "let each task end" not in source_fixes.advice("completion", calls=["as_completed", "submit"])
     assert "in_order=True" in source_fixes.advice("completion", calls=["in_order=False"])

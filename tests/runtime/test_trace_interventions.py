@@ -143,11 +143,12 @@ print(hash("a") and count // 6)
 def test_variables_that_are_not_varied_are_noted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Variables that libraries read, and varied ones, are not reported."""
     text = """
-import os, json, tempfile
+import os, json, subprocess, tempfile
 print(os.environ.get("DATA_DIR"), os.getenv("JOB_ID") and 1, "LANG" in os.environ, tempfile.gettempdir() and 1)
 def everything():
     return dict(os.environ)
 everything()
+subprocess.run(["true"])
 try:
     os.environ["NOT_SET"]
 except KeyError:
@@ -159,8 +160,9 @@ except KeyError:
     assert output["interventions"]["noted"] == [
         "DATA_DIR at main.py:2",
         "LANG at main.py:2",
-        "NOT_SET at main.py:7",
+        "NOT_SET at main.py:8",
         "all variables at main.py:4",
+        "run true at main.py:6",
     ]
     assert "machine" in output["interventions"]["varied"]
 

@@ -695,6 +695,21 @@ print(count)
     assert int(printed) == seconds * 1000 - 1
 
 
+def test_the_signal_of_a_timer_comes_in_a_loop_without_calls(runner: Any) -> None:
+    program = runner("""
+import signal
+stopped = []
+signal.signal(signal.SIGALRM, lambda *_: stopped.append(1))
+signal.setitimer(signal.ITIMER_REAL, 0.05)
+count = 0
+while not stopped:
+    count += 1
+print(count)
+""")
+    (printed,) = program.printed(2, pins={"clock": ["main.py:4"]})
+    assert 20_000 < int(printed) < 30_000
+
+
 @pytest.mark.parametrize(
     ("wait", "handled"),
     [

@@ -42,7 +42,8 @@ def words(new_lines, calls):
     for edit, advice in ((_SETS_EDIT, NOT_THE_SETS), (_IN_TURN_EDIT, IN_TURN), (_COUNT_EDIT, _ONE_WORKER)):
         if any(map(edit.search, new_lines)):
             return advice
-    return "; ".join(dict.fromkeys(map(_words_of_call, calls))) or BY_INDEX
+    taking = [name for name in calls if name not in _STARTS]  # a line that starts tasks and takes their results
+    return "; ".join(dict.fromkeys(map(_words_of_call, taking or calls))) or BY_INDEX
 
 
 def _words_of_call(name):

@@ -47,7 +47,8 @@ class Children(object):
         def __init__(self, *args, **kwargs):
             try:
                 arguments = signature.bind(self, *args, **kwargs).arguments
-                environment = dict(os.environ if arguments.get("env") is None else arguments["env"])
+                with children._interposer.without_notes():  # it is not the program that reads all variables
+                    environment = dict(os.environ if arguments.get("env") is None else arguments["env"])
                 environment.update(children._environment(environment, children._interposer.place()))
             except (TypeError, ValueError, AttributeError):  # the original reports invalid arguments
                 return original(self, *args, **kwargs)

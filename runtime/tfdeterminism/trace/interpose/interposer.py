@@ -214,6 +214,11 @@ class Interposer(object):
         """Return the innermost frame outside of this package."""
         return self.caller(_HERE + os.sep)
 
+    def is_called_by_project(self):
+        """Return whether the caller is another part of this project, which asks for itself."""
+        frame = self.direct_caller()
+        return frame is not None and frame.f_code.co_filename.startswith(self._ours)
+
     def is_called_by_user(self, depth=1):
         """Return whether one of the innermost `depth` frames outside of this project is the user's."""
         frame = self.caller()

@@ -563,7 +563,8 @@ class CauseSearch(object):
             if name == "addresses" and lines and places:
                 pins[name] = places
             else:
-                pins.update((needed_kind, None) for needed_kind in kinds.BY_NAME[name].required_pins)
+                required = set(kinds.BY_NAME[name].required_pins) - self._endless
+                pins.update((needed_kind, None) for needed_kind in required)
         return pins
 
     def _drop_helpers(self, needed):

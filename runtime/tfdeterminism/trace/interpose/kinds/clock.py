@@ -1,9 +1,9 @@
 """The time of day, the counters of time, and timers that send a signal.
 
 Pinned: each call returns one millisecond more than the one before, and a timer of the main thread sends its signal
-after as many calls as it has milliseconds; calls that the user's lines make count, and a wait for a signal ends the
-timer. Waits of the standard library (a queue's timeout) use the real clock, or they would never end. SQLite's 'now' is
-always the same time, if a text of the program asks for it.
+after as many calls as it has milliseconds; calls that the user's lines make count, a thousand lines without one count
+as a call, and a wait for a signal ends the timer. Waits of the standard library (a queue's timeout) use the real
+clock, or they would never end. SQLite's 'now' is always the same time, if a text of the program asks for it.
 Cannot be pinned: C code, the time zone, the duration of a computation, a signal that one long call waits for. Example:
 ``random.seed(time.time())``.
 """
@@ -30,6 +30,7 @@ _COUNTERS = ("monotonic", "perf_counter", "process_time", "thread_time")
 _NANOSECONDS = tuple(name + "_ns" for name in _COUNTERS)
 _COUNTERS_BEGIN = 1000.0  # seconds
 _TICK = 0.001
+_LINES = 1000  # that count as a call
 _SQL_FUNCTIONS = ("date", "time", "datetime", "julianday", "strftime", "unixepoch")
 _SQL_KEYWORDS = {"current_date": "date", "current_time": "time", "current_timestamp": "datetime"}  # {keyword: function}
 _getpid, _kill = os.getpid, os.kill  # before they are pinned
@@ -72,6 +73,7 @@ class Clock(Kind):
             unless=lambda *args: len(args) > 1,
         )
         self.interposer.imports.add({"datetime": self._replace_datetime, "sqlite3": self._hook_sqlite})
+        self._lines = 0  # that were run since the last call
         self._timer = None  # (calls until the signal is sent, its number, milliseconds of the interval)
         for name in TIMERS:
             self.replace(signal, name, self._count_calls, no_value, unless=self._starts_no_timer)
@@ -110,12 +112,42 @@ class Clock(Kind):
         interval = int(args[2] / _TICK) if len(args) > 2 else 0
         self._timer = max(1, int(seconds / _TICK)), number, interval
         sys.setprofile(self._on_call)
+        self._count_lines()
         return (0.0, 0.0) if len(args) > 1 else 0
 
     def _on_call(self, frame, event, _):
         """Count a call, and send the signal of the timer after the last."""
         caller = frame.f_back if event == "call" else frame if event == "c_call" else None
         if caller is None or self._timer is None or not self.interposer.is_user(caller.f_code.co_filename):
+            return
+        self._lines = 0
+        self._count_down()
+
+    def _count_lines(self):
+        """Let lines count, too, where the program makes no calls; a debugger is left alone."""
+        if sys.gettrace() is not None:
+            return
+        frame = self.interposer.caller()
+        while frame is not None:
+            if self.interposer.is_user(frame.f_code.co_filename):
+                frame.f_trace = self._on_line
+            frame = frame.f_back
+        sys.settrace(self._on_line)
+
+    def _on_line(self, frame, event, _):
+        if self._timer is None:
+            sys.settrace(None)
+            return None
+        if event == "call":
+            return self._on_line if self.interposer.is_user(frame.f_code.co_filename) else None
+        self._lines += event == "line"
+        if self._lines == _LINES:
+            self._lines = 0
+            self._count_down()
+        return self._on_line
+
+    def _count_down(self):
+        if self._timer is None:
             return
         calls, number, interval = self._timer
         left = calls - 1 or interval

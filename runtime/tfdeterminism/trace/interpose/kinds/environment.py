@@ -32,7 +32,8 @@ class Environment(Kind):
 
         @functools.wraps(original)
         def call(variables, *args):
-            if variables is os.environ and self.interposer.is_called_by_user(FRAMES):
+            is_asked = variables is os.environ and not self.interposer.is_called_by_project()
+            if is_asked and self.interposer.is_called_by_user(FRAMES):
                 on_access(self.interposer.place(), *args)
             return original(variables, *args)
 

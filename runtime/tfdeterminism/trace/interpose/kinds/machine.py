@@ -59,7 +59,8 @@ class Machine(Kind):
             )
 
     def _is_other_variable(self, variables, name):
-        return name not in VARIABLES or not self.interposer.is_called_by_user(FRAMES)
+        is_other = name not in VARIABLES or self.interposer.is_called_by_project()
+        return is_other or not self.interposer.is_called_by_user(FRAMES)
 
 
 def _change_name(seed, name):
