@@ -650,6 +650,21 @@ def test_each_way_to_ask_for_the_time_of_a_file_is_pinned(key: str, runner: Any)
     assert len(program.printed(3, pins={"mtime": ["main.py:5"], "listing": None})) == 1
 
 
+def test_a_fork_runs_to_its_end_where_it_is_pinned(runner: Any) -> None:
+    program = runner("""
+import os, time
+for number in range(6):
+    if os.fork() == 0:
+        time.sleep(0.01 * (os.urandom(1)[0] % 6))
+        os.write(1, b"%d " % number)
+        os._exit(0)
+for number in range(6):
+    os.wait()
+""")
+    assert len(program.printed(3)) > 1
+    assert program.printed(2, pins={"completion": ["main.py:3"]}) == {"0 1 2 3 4 5 "}
+
+
 def test_an_entry_of_a_folder_stays_one(runner: Any) -> None:
     expression = [
         "isinstance(one, os.DirEntry)",

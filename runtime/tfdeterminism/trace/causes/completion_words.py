@@ -15,7 +15,7 @@ _NUMBERED = "send the number of its task with each item of the queue, and order 
 _NOT_THE_FIRST = "wait for all tasks, and go through them in the order of submission: which is the first differs"
 NOT_THE_SETS = "go through the tasks in the order of submission, not through the sets that wait() returns"
 _ASK_FOR_ORDER = "ask for the elements in their order"
-_STARTS = ("start", "submit", "apply_async", "create_task", "ensure_future", "gather")
+_STARTS = ("start", "fork", "submit", "apply_async", "create_task", "ensure_future", "gather")
 _WORDS = {  # {recorded call: advice}
     "as_completed": BY_INDEX,
     "imap_unordered": BY_INDEX,

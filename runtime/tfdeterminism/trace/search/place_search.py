@@ -12,7 +12,7 @@ from ..schema.ledger import is_user_line, split_place
 from .minimize import ddmin
 from .proven_cause import Place
 
-_STARTS = ("start", "submit", "apply_async")  # calls of the kind completion that start a task
+_STARTS = ("start", "fork", "submit", "apply_async")  # calls of the kind completion that start a task
 _ALONE = 4  # lines that are tried alone first: where a line does not suffice, two runs often show it
 
 

@@ -1,10 +1,10 @@
 """The order in which threads, tasks and processes finish.
 
-Pinned: results come in the order of submission, and a thread or process that is started runs to its end before its
-starter continues, unless it waits itself or needs longer than the whole program did. The main thread puts into a queue,
-and gets from one, when all other threads wait, or all processes that it started, if these share the queue. Varied:
-threads, processes and tasks begin later at random, and threads switch often. Cannot be pinned: threads of C++ code,
-which worker runs which task, pipes, a thread that runs until it is told to end. Example:
+Pinned: results come in the order of submission, and a thread, fork or process that is started runs to its end before
+its starter continues, unless it waits itself or needs longer than the whole program did. The main thread puts into a
+queue, and gets from one, when all other threads wait, or all processes that it started, if these share the queue.
+Varied: threads, processes and tasks begin later at random, and threads switch often. Cannot be pinned: threads of C++
+code, which worker runs which task, pipes, a thread that runs until it is told to end. Example:
 ``for future in as_completed(futures)``.
 """
 
@@ -67,6 +67,7 @@ class Completion(Kind):
         self._longest_in_queues = self._longest
         self._starts, self._last_task = 0, None
         time.sleep = self._counted_sleep
+        self.replace(os, "fork", self._settle_fork, no_value, unless=self.is_called_by_library)
         if self.seed is not None:
             sys.setswitchinterval(_SHORT_INTERVAL)
         self.interposer.imports.add(  # each function is called with its module, when the program imports that
@@ -190,6 +191,12 @@ class Completion(Kind):
         self.replace(
             module.BaseProcess, "start", start, unless=self.is_called_by_library, varied=self._delayed
         )
+
+    def _settle_fork(self, place, original):
+        pid = original()
+        if pid:
+            self._settle(lambda: _has_ended(pid), lambda: _work_of(pid), [pid])
+        return pid
 
     def _hook_shared_queues(self, module):
         """Let a process use a queue when the processes that it started wait; these use it at once."""
@@ -374,6 +381,15 @@ def _others_wait_for(references):
     queues = [queue for queue in (reference() for reference in list(references)) if queue is not None]
     conditions = [condition for queue in queues for condition in (queue.not_empty, queue.not_full)]
     return sum(len(getattr(condition, "_waiters", ())) for condition in conditions) >= threading.active_count() - 1
+
+
+def _has_ended(pid):
+    """Return whether a child has ended; one that its parent has not waited for is a zombie."""
+    try:
+        with open("/proc/{}/stat".format(pid)) as lines:
+            return lines.read().rpartition(")")[2].split()[0] in "ZX"
+    except (OSError, IndexError):
+        return True
 
 
 def _has_running_thread(pid):
