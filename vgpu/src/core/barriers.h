@@ -16,8 +16,9 @@ struct Barrier {
 
 class Barriers {
  public:
-  void reset() { std::fill(std::begin(barriers_), std::end(barriers_), Barrier()); }
-  Barrier& operator[](uint32_t number) { return barriers_[number]; }
+  void reset() { std::fill(std::begin(barriers_), std::end(barriers_), Barrier()), used_ = 0; }
+  Barrier& operator[](uint32_t number) { return used_ |= 1u << number, barriers_[number]; }
+  uint32_t used() const { return used_; }  // the mask of those at which threads may have arrived
   bool is_complete(uint32_t number, uint32_t live_threads) const {
     const Barrier& barrier = barriers_[number];
     return barrier.arrived && barrier.arrived >= (barrier.expected ? barrier.expected : live_threads);
@@ -25,12 +26,13 @@ class Barriers {
   // Resets a barrier, and returns its state before.
   Barrier exchange_for_new(uint32_t number) {
     Barrier previous = barriers_[number];
-    barriers_[number] = Barrier();
+    barriers_[number] = Barrier(), used_ &= ~(1u << number);
     return previous;
   }
 
  private:
   Barrier barriers_[kBarriersPerBlock];
+  uint32_t used_ = 0;
 };
 
 }  // namespace vgpu

@@ -28,7 +28,7 @@ void Convergence::reconverge(uint32_t lanes) {
 }
 
 void Convergence::exit_lanes(uint32_t lanes) {
-  for_each_lane(lanes, [=](uint32_t l) { exited_diverged |= uint32_t(converged[l] != live) << l; });
+  exited_diverged |= lanes & lanes_where([=](uint32_t l) { return converged[l] != live; });
   live &= ~lanes;
   diverge(lanes);
 }

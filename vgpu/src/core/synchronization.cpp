@@ -74,8 +74,8 @@ Step Block::arrive(Warp& warp, uint32_t group, const Instruction& i, uint32_t ma
 }
 
 void Block::release_complete_barriers() {
-  for (uint32_t k = 0; k < kBarriersPerBlock; k++)
-    if (barriers_.is_complete(k, live_threads_)) release_barrier(k);
+  for (uint32_t remaining = barriers_.used(); remaining; remaining &= remaining - 1)
+    if (barriers_.is_complete(first_lane(remaining), live_threads_)) release_barrier(first_lane(remaining));
 }
 
 void Block::release_barrier(uint32_t number) {

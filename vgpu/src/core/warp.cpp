@@ -14,10 +14,6 @@ bool is_behind(const ConvergenceGroup& group, const ConvergenceGroup& other) {
 
 }  // namespace
 
-uint8_t* CallFrame::registers_base() { return align_within(registers, 64); }
-
-uint8_t* CallFrame::local_base() { return align_within(local, program->local_align); }
-
 void CallFrame::reset(const DecodedFunction& function) {
   if (program != &function) {
     program = &function, has_launch_constants = false;

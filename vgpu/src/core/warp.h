@@ -24,14 +24,17 @@ struct CallFrame {
   MemoryReservation reservation;
 
   void reset(const DecodedFunction& function);  // zeroes the registers and writes the constants
-  uint8_t* registers_base();
-  uint8_t* local_base();  // of the first lane's local variables
+  inline uint8_t* registers_base();
+  inline uint8_t* local_base();  // of the first lane's local variables
 };
 
 // Returns the first aligned byte of a buffer that has at least `alignment` - 1 spare bytes.  alignment: a power of two.
 inline uint8_t* align_within(std::vector<uint8_t>& bytes, uintptr_t alignment) {
   return reinterpret_cast<uint8_t*>((reinterpret_cast<uintptr_t>(bytes.data()) + alignment - 1) & ~(alignment - 1));
 }
+
+inline uint8_t* CallFrame::registers_base() { return align_within(registers, 64); }
+inline uint8_t* CallFrame::local_base() { return align_within(local, program->local_align); }
 
 // AtomicDeferred: the group's lanes let other atomics execute first (deferred_atomics.h).  AwaitingLockstep: it has executed an
 // atomic, and waits for lanes that execute in lockstep with it and have not.
