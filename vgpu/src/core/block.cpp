@@ -49,7 +49,7 @@ Block::Block(const Launch& launch, Schedule& schedule, const DeviceMemory& memor
   context_.textures = launch.textures;
   context_.schedule = &schedule;
   context_.visible_writes = &writes;
-  context_.deferred = deferred_atomics;
+  context_.deferred = deferred_atomics, context_.resident_block = this;
   context_.observer = launch.observer;
   context_.threads = launch.threads_per_block();
   context_.compute_capability = launch.compute_capability;
@@ -96,7 +96,7 @@ void Block::run_slice() {
   run_group(warp, warp.select_group(schedule_));
   end_slice(warp);
   // No thread of the block is left to overtake its atomics in shared memory.
-  if (waits_for_deferred()) context_.deferred->release_shared(context_.block);
+  if (waits_for_deferred()) context_.deferred->release_shared(*this);
   result_.atomics += context_.atomics, context_.atomics = 0;
 }
 

@@ -21,13 +21,12 @@ void Block::settle_shared() {
 
 // Executes the next deferred atomics, which belong to one instruction of a warp of this block.
 void Block::resume_deferred(DeferredAtomics& deferred_atomics) {
-  const DeferredAtomics::Entry* const first = deferred_atomics.next();
-  Warp& warp = warps_[first->warp];
+  Warp& warp = warps_[deferred_atomics.next()->warp];
+  const uint32_t lanes = deferred_atomics.pop_next();
   uint32_t group = 0;
-  while (warp.groups[group].state != GroupState::AtomicDeferred || !(warp.groups[group].mask >> first->lane & 1)) group++;
-  const uint32_t lanes = deferred_atomics.pop_next(warp.groups[group].mask);
+  while (warp.groups[group].state != GroupState::AtomicDeferred || !(warp.groups[group].mask & lanes)) group++;
   if (lanes != warp.groups[group].mask) {
-    split_off(warp, group, lanes, warp.groups[group].pc);
+    warp.split(group, lanes, warp.groups[group].pc);
     group = static_cast<uint32_t>(warp.groups.size()) - 1;
   }
   // The group's next instruction is the atomic, whose guard was true; only that instruction runs now.

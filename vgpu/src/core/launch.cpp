@@ -31,7 +31,7 @@ class GridExecutor {
   LaunchResult run_to_completion() {
     while (total_.fault == KernelFault::None && (has_pending_blocks() || !resident_.empty())) {
       while (has_pending_blocks() && resident_.size() < max_resident_) admit(next_pending());
-      run_block_slice(select_block());
+      run_slice();
     }
     deferred_atomics_.settle_all();
     return total_;
@@ -68,11 +68,17 @@ class GridExecutor {
     return order_index_[lowest_];
   }
 
+  void run_slice() {
+    if (deferred_atomics_.has_waiting() && (!has_pending_blocks() || resident_.size() >= kMaxDeferringBlocks) && all_parked())
+      deferred_atomics_.release_all();
+    if (const DeferredAtomics::Suspension* next = deferred_atomics_.next()) return run_block_slice(*next->block);
+    const uint32_t index = select_block();
+    run_block_slice(*resident_[index]);
+    if (resident_[index]->is_done()) retire(index);
+  }
+
   uint32_t select_block() {
     uint32_t count = static_cast<uint32_t>(resident_.size());
-    if (deferred_atomics_.has_waiting() && (!has_pending_blocks() || count >= kMaxDeferringBlocks) && all_parked())
-      deferred_atomics_.release_all();
-    if (const DeferredAtomics::Entry* entry = deferred_atomics_.next()) return resident_index(entry->block);
     // Lanes whose atomics were released gather while the block continues, and then run together.
     if (schedule_.defers_atomics() && current_ < count && !resident_[current_]->is_parked() && !expired_quanta_)
       return current_;
@@ -105,14 +111,7 @@ class GridExecutor {
     return std::all_of(resident_.begin(), resident_.end(), [](const auto& block) { return block->is_parked(); });
   }
 
-  uint32_t resident_index(uint32_t block) const {
-    uint32_t index = 0;
-    while (resident_[index]->number() != block) index++;
-    return index;
-  }
-
-  void run_block_slice(uint32_t index) {
-    Block& block = *resident_[index];
+  void run_block_slice(Block& block) {
     slices_without_progress_++;
     block.run_slice();
     LaunchResult& slice_result = block.result();
@@ -125,12 +124,13 @@ class GridExecutor {
     // A kernel that spins on memory yields at each access, so its slices are many and short.
     if (slices_without_progress_ > kMaxIdleSlices * block.warps() * resident_.size())
       admit_waiting(), slices_without_progress_ = 0;
-    if (block.is_done()) {
-      block.settle_shared();
-      slices_without_progress_ = forced_admissions_ = 0;
-      free_blocks_.push_back(std::move(resident_[index]));
-      resident_.erase(resident_.begin() + index);
-    }
+  }
+
+  void retire(uint32_t index) {
+    resident_[index]->settle_shared();
+    slices_without_progress_ = forced_admissions_ = 0;
+    free_blocks_.push_back(std::move(resident_[index]));
+    resident_.erase(resident_.begin() + index);
   }
 
   // Performs or admits what resident blocks may wait for: late atomics, another block.

@@ -177,9 +177,14 @@ bool Schedule::should_preempt(uint32_t block, uint32_t warp) {
   return is_choice_enabled() && is_drawn;
 }
 
-bool Schedule::should_defer_atomic() {
-  bool is_drawn = random_.next() & 1;
-  return is_choice_enabled() && is_drawn;
+uint32_t Schedule::choose_deferred(uint32_t mask) {
+  uint32_t drawn = 0;
+  for (uint32_t remaining = mask; remaining; remaining &= remaining - 1)
+    drawn |= static_cast<uint32_t>(random_.next() & 1) << __builtin_ctz(remaining);
+  if (all_enabled_) return choice_count_ += static_cast<uint32_t>(__builtin_popcount(mask)), drawn;
+  for (uint32_t remaining = mask; remaining; remaining &= remaining - 1)
+    if (!is_choice_enabled()) drawn &= ~(remaining & -remaining);
+  return drawn;
 }
 
 bool Schedule::should_run_divergent() { return is_random() && choose(4, 1) == 0; }

@@ -44,7 +44,7 @@ class Schedule {
   bool should_preempt(uint32_t block, uint32_t warp);      // before a visible memory operation
   uint64_t priority(uint32_t block, uint32_t warp) const;  // never 0
   bool defers_atomics() const { return kind_ == Kind::Atomics; }
-  bool should_defer_atomic();   // whether an atomic lets another one at its address execute first
+  uint32_t choose_deferred(uint32_t mask);  // the lanes whose atomics let another one at their address execute first
   bool should_run_divergent();  // whether a convergence group other than the one that is furthest behind may run
   uint32_t multiprocessor_of(uint32_t block, uint32_t count) const;  // not a decision that @ selects
   // What a lane gets for an unspecified value; `value`: what it gets in serial order.  Not a decision that @ selects.

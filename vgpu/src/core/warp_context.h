@@ -8,6 +8,7 @@
 
 namespace vgpu {
 
+class Block;
 class DeviceHeap;
 class DeferredAtomics;
 class Observer;
@@ -40,8 +41,7 @@ struct PerLaneMemory {
 // A warp's late atomics: their lanes continue before they are performed (deferred_atomics.h).  In order of arrival.
 struct DeferralList {
   struct Entry {
-    uint64_t arrival;
-    uint32_t slot, lane;  // slot: in the table of late atomics
+    uint32_t slot, generation, lane;  // slot, generation: in the table of late atomics
   };
   std::vector<Entry> all;
 };
@@ -80,6 +80,7 @@ struct WarpContext {
   uint64_t* visible_writes = nullptr;  // counter of the launch's writes to shared and global memory
   KernelFault fault = KernelFault::None;
   uint64_t fault_address = 0;
+  Block* resident_block = nullptr;  // to which the warp belongs
 
   void set_fault(KernelFault kind, uint64_t address) {
     if (fault == KernelFault::None) fault = kind, fault_address = address;

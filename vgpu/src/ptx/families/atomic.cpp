@@ -50,17 +50,15 @@ template <class T> void notify_lane(WarpContext& warp, const Instruction& i, Ord
 // Executes or defers atomics whose old values are unused.
 void arrive_or_defer(WarpContext& warp, const Instruction& i, uint8_t* const* addresses, const void* b, const void* c,
                      uint32_t bytes, DeferredAtomics::Perform perform) {
-  uint8_t order[kWarpSize];
-  const uint32_t n = warp.schedule->permute_lanes(warp.active_mask, order);
-  warp.deferred->arrive_or_defer(warp, i, addresses, order, n, static_cast<const uint8_t*>(b), static_cast<const uint8_t*>(c),
-                                 bytes, perform);
-  warp.atomics += n;
+  warp.deferred->arrive_or_defer(warp, i, addresses, static_cast<const uint8_t*>(b), static_cast<const uint8_t*>(c), bytes,
+                                 perform);
+  warp.atomics += static_cast<uint32_t>(__builtin_popcount(warp.active_mask));
 }
 
 // Determines the lanes that execute now, and their order; returns their number.
 uint32_t order_lanes(WarpContext& warp, uint8_t* const* addresses, uint8_t order[kWarpSize]) {
-  uint32_t n = warp.schedule->permute_lanes(warp.active_mask, order);
-  return warp.deferred ? warp.deferred->select_arriving(warp, addresses, order, n) : n;
+  if (warp.deferred) return warp.deferred->select_arriving(warp, addresses, order);
+  return warp.schedule->permute_lanes(warp.active_mask, order);
 }
 
 // Performs a late atomic of one lane, whose old value is unused.
