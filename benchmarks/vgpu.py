@@ -181,17 +181,18 @@ def main() -> None:
         return report_check(folder, arguments.rounds)
     if arguments.machine_code:
         return report_machine_code(folder, arguments.rounds, arguments.machine_code)
-    seconds: dict[str, dict[str, float]] = {}
+    own: dict[str, list[dict[str, object]]] = {schedule: [] for schedule in SCHEDULES}
+    compared: dict[str, list[dict[str, object]]] = {schedule: [] for schedule in SCHEDULES}
+    for _ in range(arguments.rounds):  # in turns, as the machine's speed may change
+        for schedule in SCHEDULES:
+            own[schedule].append(measure(folder, schedule))
+            compared[schedule] += [measure(arguments.beside, schedule)] if arguments.beside else []
     for schedule in SCHEDULES:
-        own, compared = [], []
-        for _ in range(arguments.rounds):
-            own.append(measure(folder, schedule))
-            compared += [measure(arguments.beside, schedule)] if arguments.beside else []
-        report(schedule, own, compared)
-        seconds[schedule] = {kernel: fastest(own, kernel)[0] for kernel in DEFERRING}
+        report(schedule, own[schedule], compared[schedule])
+    seconds = {schedule: {kernel: fastest(own[schedule], kernel)[0] for kernel in DEFERRING} for schedule in SCHEDULES}
     for kernel, serial_seconds in seconds["serial"].items():
         print(f"atomics:1 takes {seconds['atomics:1'][kernel] / serial_seconds:.1f} x the time of serial for {kernel}")
-    print(f"idle: {max(figures['idle'] for figures in own):.1f} MB")
+    print(f"idle: {max(figures['idle'] for figures in own['serial']):.1f} MB")
 
 
 if __name__ == "__main__":
