@@ -22,7 +22,7 @@ class KernelLaunches(object):
         proved: the number of launches for which every order of execution is proved to leave the same bytes.
         reasons: why the others are not proved: {(reason, lines): launches}; lines: of PTX, or offsets in machine code.
         rules: the names of the rules that proved launches; a rule accepts accesses whose order does not matter.
-        codes: what ran, "ptx" or "sass" (machine code).
+        codes: what ran, "ptx" or machine code such as "sm_80".
     """
 
     def __init__(self, kernel):

@@ -25,11 +25,6 @@ setp.eq.u32 %p, %r0, 0; @%p ret; sub.u32 %r0, %r0, 1; call store_some, (%l0, %r0
 st.volatile.global.u32 [%l0+512], %r0;
 }
 """
-# What machine code cannot hold here: barriers of some threads, and the number of the multiprocessor.
-NOT_DECODED = {
-    "a barrier of some", "a barrier of some, after the others have exited", "a barrier at which some arrive",
-    "a multiprocessor",
-}  # fmt: skip
 NOT_RECOGNIZED = {"a maximum of floats"}  # its loop of compare-and-swap is known in PTX alone
 LOCKSTEP = {"who is active"}  # in machine code, its activemask gives all of a warp's lanes in every schedule
 # Lanes 0 to 15 store to shared memory, after a loop that makes ptxas branch; the others get what they stored.
@@ -249,7 +244,7 @@ NOT_PROVED_AS_PTX = {
 
 
 def select_supported(kernels):
-    return {name: kernel for name, kernel in kernels.items() if name not in NOT_DECODED | NOT_RECOGNIZED | LOCKSTEP}
+    return {name: kernel for name, kernel in kernels.items() if name not in NOT_RECOGNIZED | LOCKSTEP}
 
 
 ALL_INDEPENDENT = {**select_supported(test_order.INDEPENDENT), **INDEPENDENT}

@@ -26,6 +26,7 @@ KERNELS_OF_ONE_RESULT = (
         "swaps",
     ),
     *("halves", "bfloats", "recursion", "pointers", "stack", "switches", "generic_pointers", "asynchronous_copies"),
+    *("named_barriers", "special_registers"),
 )
 WITHOUT_PTX = ("tensor_cores",)  # the virtual GPU does not support its PTX (wmma)
 

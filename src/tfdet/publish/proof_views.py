@@ -44,7 +44,7 @@ _REASON_TEXTS = {
     "check_memory": "the check needs more memory than it may take",
     "instruction_set": "its code does not contain what a proof needs",
     "clock": "it reads a clock",
-    "processor": "it reads on which multiprocessor or warp slot it runs",
+    "processor": "it reads on which multiprocessor, in which warp slot or in which grid it runs",
     "active_lanes": "it reads which lanes are active",
     "inactive_lane": "it reads a value of a lane that takes no part",
     "partial_vote": "a vote of some threads of a block",
@@ -90,7 +90,7 @@ def lines(report: OrderReport) -> Iterator[str]:
 
 def _unit(codes: Collection[str]) -> str:
     """Return what the positions in these kinds of code are called: "line" of PTX, "offset" in machine code, or both."""
-    units = [unit for code, unit in (("ptx", "line"), ("sass", "offset")) if code in codes]
+    units = sorted({"line" if code == "ptx" else "offset" for code in codes})
     return " or ".join(units or ["line"])
 
 

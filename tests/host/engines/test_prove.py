@@ -178,6 +178,14 @@ cuda.cuMemsetD32Async(made, 0, ctypes.c_size_t(1024), second), run(second)
     assert report["proved"] is not bool(reasons)
 
 
+@pytest.mark.parametrize(("code", "place"), [("ptx", "line 144"), ("sm_80", "offset 0x90")])
+def test_a_reason_names_a_line_of_ptx_or_an_offset_in_machine_code(code: str, place: str, tmp_path: Path) -> None:
+    order = {"proved": False, "reasons": [{"reason": "clock", "lines": [144], "times": 1}], "rules": []}
+    report = tmp_path / "report.jsonl"
+    report.write_text(json.dumps({"kernel": "k", "code": code, "order": order}) + "\n")
+    assert f"({place})" in "\n".join(proof_views.lines(proof.read_report(report)))
+
+
 def test_a_truncated_report_is_an_error(tmp_path: Path) -> None:
     report = tmp_path / "report.jsonl"
     report.write_text('{"kernel": "k", "order": {"proved": true, "reasons": [], "rules": []}}\n{"kernel": "k", "or')

@@ -247,6 +247,37 @@ KERNEL(generic_pointers) {
   const u32* from = in[i] % 3 == 0 ? held + (threadIdx.x ^ 1) : in[i] % 3 == 1 ? in + i : own + (in[i] & 1);
   out[i] = *(volatile const u32*)from;
 }
+KERNEL(named_barriers) {  // half of the block produces, and the other half consumes
+  INDEX;
+  __shared__ u32 buffer[64];
+  const int t = threadIdx.x, all = n / 4, half = n / 8;  // n is 512
+  u32 sum = 0;
+  for (int k = 0; k < 4; k++) {
+    if (t < 64) {
+      buffer[t] = in[i] * (k + 1);
+      asm volatile("bar.arrive 1, 128;" ::: "memory");
+      asm volatile("bar.sync %0, %1;" ::"r"(2 + k), "r"(all) : "memory");
+    } else {
+      u32 count;
+      asm volatile("bar.sync 1, %0;" ::"r"(all) : "memory");
+      sum += buffer[t ^ 65] * (3 * k + 1);
+      asm volatile("{ .reg .pred p; setp.gt.u32 p, %1, 0x7fffffff; bar.red.popc.u32 %0, 8, %2, p; }"
+                   : "=r"(count) : "r"(sum), "r"(half) : "memory");
+      sum += count;
+      asm volatile("bar.arrive %0, 128;" ::"r"(2 + k) : "memory");
+    }
+  }
+  asm volatile("bar.sync 9;" ::: "memory");
+  out[i] = sum + (t < 64 ? buffer[t] : 0);
+}
+KERNEL(special_registers) {
+  INDEX;
+  u32 smid, warpid, smids, dynamic, total;
+  asm volatile("mov.u32 %0, %%smid; mov.u32 %1, %%warpid;" : "=r"(smid), "=r"(warpid));
+  asm volatile("mov.u32 %0, %%nsmid; mov.u32 %1, %%dynamic_smem_size; mov.u32 %2, %%total_smem_size;"
+               : "=r"(smids), "=r"(dynamic), "=r"(total));
+  out[i] = (smid < smids) + 2 * (warpid == threadIdx.x / 32) + 4 * dynamic + 4096 * smids + 65536 * total;
+}
 KERNEL(trap_at_7) {
   INDEX;
   if (in[i] == 7) __trap();

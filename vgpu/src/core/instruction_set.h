@@ -40,8 +40,8 @@ enum class InstructionKind : uint8_t {
   Exit,
   Trap,
   Yield,  // lets other convergence groups (lanes at one program counter) and other warps run first
-  // A barrier of the block.  a: its number; b: number of threads, if count is 2; variant: a BarrierMode; c: the predicate, which
-  // is inverted if e is set; d: the result.
+  // A barrier of the block.  a: its number; count: a BarrierThreads; b: the number of threads; variant: a BarrierMode; c: the
+  // predicate, which is inverted if e is set; d: the result.
   Barrier,
   WarpSync,  // execute, as soon as all lanes in the mask b have arrived
   ConditionalBranch,  // imm: the target; c: a second predicate besides the guard, which is inverted if e is set
@@ -60,6 +60,9 @@ enum DivergenceTest : uint8_t { kIfDiverged, kIfConverged };
 
 // bar.sync, bar.arrive, and bar.red with .popc, .and and .or.
 enum BarrierMode : uint8_t { kBarrierSync, kBarrierArrive, kBarrierCount, kBarrierAll, kBarrierAny };
+
+// Who takes part: all threads, as many as b says, or as many as a says above its low 16 bits, which are the barrier's number.
+enum BarrierThreads : uint8_t { kAllThreads = 1, kSomeThreads, kNumberAndThreads };
 
 // WarpSync: whether the lanes go on without others that reach the same instructions, until the next control flow.
 enum WarpSyncMode : uint8_t { kWithOthers, kExclusive };

@@ -53,10 +53,13 @@ Step Block::arrive(Warp& warp, uint32_t group, const Instruction& i, uint32_t ma
   if (mask != warp.groups[group].mask) warp.diverge(group, warp.groups[group].mask & ~mask, pc + 1);
   if (!mask) return warp.remove_group(group), Step::Stop;
   ConvergenceGroup& g = warp.groups[group];
-  uint32_t lane = first_lane(mask), number = lane_values<uint32_t>(context_, i.a)[lane];
+  const uint32_t lane = first_lane(mask), word = lane_values<uint32_t>(context_, i.a)[lane];
+  const uint32_t number = i.count == kNumberAndThreads ? word & 0xffff : word;
   if (number >= kBarriersPerBlock) return set_fault(KernelFault::IllegalInstruction, &i, g.frame->program), Step::Stop;
   Barrier& barrier = barriers_[number];
-  barrier.expected = i.count == 2 ? lane_values<uint32_t>(context_, i.b)[lane] : 0;
+  barrier.expected = i.count == kAllThreads    ? 0
+                     : i.count == kSomeThreads ? lane_values<uint32_t>(context_, i.b)[lane]
+                                               : word >> 16;
   barrier.arrived += count_lanes(mask);
   if (i.variant >= kBarrierCount) {
     barrier.true_votes += count_lanes(lanes_meeting_condition(i) & mask);

@@ -7,6 +7,8 @@ namespace vgpu::sm80 {
 // Offsets in bytes.
 constexpr uint32_t kBlockSize = 0x0, kGridSize = 0xc, kSharedWindow = 0x18, kLocalWindow = 0x20, kStackTop = 0x28,
                    kParameters = 0x160;
+constexpr uint32_t kDynamicSharedBytes = 0x2c, kMultiprocessorCount = 0x10c;  // PTX: %dynamic_smem_size and %nsmid
+constexpr uint32_t kReservedShared = 0x114;  // bytes that SR_SMEMSZ counts beside the program's; none here
 constexpr uint32_t kGridWorkspaceHigh = 0x8c, kGridWorkspaceLow = 0x90;  // PTX: %envreg1 and %envreg2
 
 // Windows of generic addresses for shared and local memory, above all addresses of a process.

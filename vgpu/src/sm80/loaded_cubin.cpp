@@ -144,7 +144,7 @@ std::vector<std::string> LoadedCubin::entries() const {
 std::vector<uint8_t> LoadedCubin::parameter_block(const Launch& launch) const {
   const DecodedFunction& kernel = *launch.program;
   const std::vector<uint8_t>& parameters = launch.parameters;
-  std::vector<uint8_t> bank(std::max<size_t>((kernel.parameter_bytes + 3) / 4 * 4, kGridWorkspaceLow + 4));
+  std::vector<uint8_t> bank(std::max<size_t>((kernel.parameter_bytes + 3) / 4 * 4, kReservedShared + 4));
   std::copy(parameters.begin(), parameters.end(),
             bank.begin() + static_cast<ptrdiff_t>(kernel.parameter_bytes - parameters.size()));
   const auto write = [&](uint32_t offset, const auto& value) { std::memcpy(bank.data() + offset, &value, sizeof value); };
@@ -152,6 +152,8 @@ std::vector<uint8_t> LoadedCubin::parameter_block(const Launch& launch) const {
   write(kSharedWindow, kSharedWindowBegin);
   write(kLocalWindow, kLocalWindowBegin);
   write(kStackTop, kernel.local_bytes);
+  write(kDynamicSharedBytes, launch.dynamic_shared);
+  write(kMultiprocessorCount, launch.multiprocessors);
   write(kGridWorkspaceHigh, static_cast<uint32_t>(launch.grid_workspace >> 32));
   write(kGridWorkspaceLow, static_cast<uint32_t>(launch.grid_workspace));
   return bank;

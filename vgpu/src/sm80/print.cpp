@@ -144,11 +144,13 @@ std::string print_special(uint32_t number) {
     case 0x25: return "SR_CTAID.X";
     case 0x26: return "SR_CTAID.Y";
     case 0x27: return "SR_CTAID.Z";
+    case 0x32: return "SR_SMEMSZ";
     case 0x38: return "SR_EQMASK";
     case 0x39: return "SR_LTMASK";
     case 0x3a: return "SR_LEMASK";
     case 0x3b: return "SR_GTMASK";
     case 0x3c: return "SR_GEMASK";
+    case 0x43: return "SR_VIRTUALSMID";
     case 0x50: return "SR_CLOCKLO";
     case 0x51: return "SR_CLOCKHI";
     case 0x52: return "SR_GLOBALTIMERLO";
@@ -177,6 +179,7 @@ bool is_default(const Decoded& d, const Operand& operand) {
   if (!operand.optional) return false;
   const uint32_t value = d.bits(operand.at, operand.width);
   if (operand.kind == OperandKind::Register) return value == kRZ;
+  if (operand.kind == OperandKind::Number) return value == 0;
   return operand.kind == OperandKind::UniformRegister ? value == kURZ : value == kPT;
 }
 

@@ -9,7 +9,7 @@
 //   modifiers  bit{NAME}: printed (spelled) if it is set; bit:width{NAME|-|!|...}: by value, - is not spelled, ! is rejected;
 //              several fields, the lowest first, are joined by +; {NAME} is always spelled.
 //   operands   see OperandKind and the letters beside it; [bit] or [!bit] before one: present only if the bit is (not) set;
-//              ? behind one: not spelled if it is PT, RZ or URZ; .WORD behind a register's bit: a suffix that is spelled.
+//              ? behind one: not spelled if it is PT, RZ, URZ or 0; .WORD behind a register's bit: a suffix that is spelled.
 //   fixed      bit:width=value
 #pragma once
 #include <string>

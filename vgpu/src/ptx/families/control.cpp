@@ -50,11 +50,11 @@ bool decode_barrier(Decoder& d, const Statement& s, Instruction& i) {
   if (is_literal_out_of_range(d, s.operands[k], 15, 1)) return false;
   i.a = d.source(s.operands[k++], "u32");
   size_t remaining = s.operands.size() - k;
-  i.count = 1;
+  i.count = kAllThreads;
   const bool has_thread_count = remaining == (reduces ? 2u : 1u);
   if (has_thread_count && is_literal_out_of_range(d, s.operands[k], UINT64_MAX, kWarpSize)) return false;
   if (has_thread_count && i.variant == kBarrierArrive && is_zero(d, s.operands[k])) return false;
-  if (has_thread_count) i.b = d.source(s.operands[k++], "u32"), i.count = 2;
+  if (has_thread_count) i.b = d.source(s.operands[k++], "u32"), i.count = kSomeThreads;
   if (reduces) i.c = d.predicate(s.operands.at(k));
   d.emit(i);
   return true;

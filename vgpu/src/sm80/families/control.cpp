@@ -133,14 +133,21 @@ bool select_warp_sync(FunctionDecoder& d, const Decoded& c, Instruction& i) {
 }
 
 bool select_block_barrier(FunctionDecoder& d, const Decoded& c, Instruction& i) {
+  constexpr uint16_t kRegisterNumber = 0x51d, kRegisterThreads = 0x91d, kBoth = 0x31d;  // opcodes: what the register holds
   const std::string_view mode = c.modifier(77);
-  i.kind = InstructionKind::Barrier, i.count = 1;
-  i.a = d.constant(c.bits(54, 4));
+  const uint16_t opcode = c.row->opcode;
+  const uint32_t threads = c.bits(42, 12);
+  i.kind = InstructionKind::Barrier;
+  i.a = opcode == kRegisterNumber || opcode == kBoth ? d.read_register(c.bits(32, 8)) : d.constant(c.bits(54, 4));
+  if (opcode == kRegisterThreads) i.b = d.read_register(c.bits(32, 8));
+  else if (threads) i.b = d.constant(threads);
+  i.count = opcode == kBoth ? kNumberAndThreads : opcode == kRegisterThreads || threads ? kSomeThreads : kAllThreads;
   i.variant = mode == "SYNC"       ? kBarrierSync
+              : mode == "ARV"      ? kBarrierArrive
               : mode == "RED.POPC" ? kBarrierCount
               : mode == "RED.AND"  ? kBarrierAll
                                    : kBarrierAny;
-  if (i.variant == kBarrierSync) return true;
+  if (i.variant == kBarrierSync || i.variant == kBarrierArrive) return true;
   i.d = i.variant == kBarrierCount ? d.vote() : d.vote_predicate();
   i.c = i.e & ~kNegated, i.e = (i.e & kNegated) != 0;
   return true;

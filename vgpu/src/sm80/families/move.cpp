@@ -127,11 +127,25 @@ void clock_high(WarpContext& warp, const Instruction& i) {
   write_lane_words(warp, i.d, [=](uint32_t) { return now; });
 }
 
+// The low 7 bits of the warp's number, from bit 8 on, where ptxas reads %warpid.
+void virtual_id(WarpContext& warp, const Instruction& i) {
+  const uint32_t* number = lane_words(warp, special_offset(kWarpid));
+  write_lane_words(warp, i.d, [=](uint32_t l) { return (number[l] & 127) << 8; });
+}
+
 void move_zeros(WarpContext& warp, const Instruction& i) {
   write_pairs(warp, i.d, [](uint32_t) { return uint64_t(0); });
 }
 
-enum : uint32_t { kClockLow = 0x50, kClockHigh = 0x51, kTimerLow = 0x52, kTimerHigh = 0x53, kSpecialZero = 0xff };
+enum : uint32_t {
+  kVirtualId = 3,
+  kVirtualSmid = 0x43,
+  kClockLow = 0x50,
+  kClockHigh = 0x51,
+  kTimerLow = 0x52,
+  kTimerHigh = 0x53,
+  kSpecialZero = 0xff
+};
 
 // The core's register with the same meaning, or kSpecials if there is none.
 uint32_t core_register(uint32_t number) {
@@ -143,11 +157,13 @@ uint32_t core_register(uint32_t number) {
     case 0x25: return kCtaidX;
     case 0x26: return kCtaidY;
     case 0x27: return kCtaidZ;
+    case 0x32: return kTotalSharedBytes;
     case 0x38: return kMaskEq;
     case 0x39: return kMaskLt;
     case 0x3a: return kMaskLe;
     case 0x3b: return kMaskGt;
     case 0x3c: return kMaskGe;
+    case kVirtualSmid: return kSmid;
     case kSpecialZero: return kZero;
     default: return kSpecials;
   }
@@ -157,6 +173,8 @@ uint32_t core_register(uint32_t number) {
 bool select_special_word(uint32_t number, Instruction& i) {
   if (number == kClockLow || number == kTimerLow) i.execute = clock_low;
   else if (number == kClockHigh || number == kTimerHigh) i.execute = clock_high;
+  else if (number == kVirtualId) i.execute = virtual_id;
+  if (number == kVirtualId || number == kVirtualSmid) i.schedule_source = ScheduleSource::Processor;
   if (i.execute) return true;
   const uint32_t special_register = core_register(number);
   i.b = special_offset(special_register), i.execute = move;
