@@ -7,6 +7,8 @@ from typing import Any
 import pytest
 
 from tfdeterminism.trace.causes import source_fixes
+from tfdeterminism.trace.interpose import kinds
+from tfdeterminism.trace.schema import calls
 
 # (program, what its last line is noted as, a part of the advice)
 CALLS = [
@@ -68,3 +70,8 @@ def test_an_edit_has_its_own_words() -> None:
     assert one_worker == "use one worker" and "let each task end" in in_turn
     assert "let each task end" not in source_fixes.advice("completion", calls=["as_completed", "submit"])
     assert "in_order=True" in source_fixes.advice("completion", calls=["in_order=False"])
+
+
+@pytest.mark.parametrize("name", [name for name in vars(calls) if name.isupper()])
+def test_names_of_calls_are_those_of_the_ledger(name: str) -> None:
+    assert getattr(calls, name) == getattr(kinds, name)

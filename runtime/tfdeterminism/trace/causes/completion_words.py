@@ -2,7 +2,7 @@
 
 import re
 
-from ..interpose.kinds import BY_FIRST, CALLS_BACK, GIVES_UP
+from ..schema.calls import BY_FIRST, CALLS_BACK, GIVES_UP
 
 BY_INDEX = "take results in the order of submission, or put each where it belongs by its index"
 IN_TURN = (

@@ -10,7 +10,7 @@ import re
 import sys
 
 from .. import backends
-from ..interpose import kinds
+from ..schema import calls as call_names
 from . import completion_words, result_edits
 
 SEED = "0"
@@ -101,9 +101,9 @@ _EDIT_WORDS = (  # (kind, a part of the lines that the edit writes, advice)
     ("system", "next(_TICKS)", _WORDS["clock"]),
 )
 _CALL_WORDS = (  # (kind, recorded calls, advice where no edit is known)
-    ("clock", kinds.TIMERS, _TIMER_WORDS),
+    ("clock", call_names.TIMERS, _TIMER_WORDS),
     ("addresses", ("an object's text",), _TEXT_WORDS),
-    ("random", (kinds.TEMPORARY, "random.Random()", "urandom"), _NAME_WORDS),
+    ("random", (call_names.TEMPORARY, "random.Random()", "urandom"), _NAME_WORDS),
 )
 
 
@@ -118,7 +118,7 @@ def advice(kind, new_lines=(), calls=()):
         return _SORT_WORDS
     if kind == "completion":
         return completion_words.words(new_lines, calls)
-    if kind == "background-thread" and kinds.JOINED in calls:
+    if kind == "background-thread" and call_names.JOINED in calls:
         return _JOINED_WORDS
     written = "\n".join(new_lines)
     for other_kind, text, words in _EDIT_WORDS:
