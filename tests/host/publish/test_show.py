@@ -13,7 +13,7 @@ import pytest
 from site_builder import ROOT
 
 from tfdet.publish import proof_views, terminal_views
-from tfdet.store.records import read_records
+from tfdet.store.records import Record, read_records
 from tfdet.verdicts.status import Status
 
 
@@ -37,16 +37,22 @@ def test_kernels_with_equal_printed_names_are_counted(status: Status) -> None:
     assert len(before) == len(after) and all("(10 kernels)" in name for name, *_ in after)
 
 
+def _names(text: str, record: Record) -> bool:
+    """Return whether a line such as "proved under none, TEOD on vgpu-sm70: a-case, another" names this record."""
+    is_of_device = f" on {proof_views._device_text(record)}: " in text
+    return is_of_device and {record.case, record.solution} <= set(text.replace(",", "").split())
+
+
 @pytest.mark.parametrize("source", ["bias-add-backprop", "scatter-nd-update"])
 def test_each_explanation_of_a_proof_is_shown_once(source: str) -> None:
-    """The text names each case of each solution, under the explanation that its record has alone."""
+    """The text names each case of each solution on each device, under the explanation that its record has alone."""
     records = [
         record
         for record in read_records(ROOT / "matrix" / "evidence" / "vgpu-sm70" / "tf2.0.jsonl")
         if record.source == source and record.proof
     ]
-    names: list[list[str]] = []
-    headers: dict[tuple[str, ...], list[list[str]]] = {}  # by the explanation below them
+    names: list[str] = []
+    headers: dict[tuple[str, ...], list[str]] = {}  # by the explanation below them
     # Lines of an explanation are indented by six spaces, those of its cases by less.
     for is_explanation, lines in groupby(list(proof_views.explain(records))[1:], lambda line: line.startswith(" " * 6)):
         if is_explanation:
@@ -54,11 +60,9 @@ def test_each_explanation_of_a_proof_is_shown_once(source: str) -> None:
             assert explanation not in headers
             headers[explanation] = names
         else:
-            names = [line.replace(",", "").split() for line in lines]
+            names = list(lines)
     for record in records:
         (found,) = [
-            explanation
-            for explanation, texts in headers.items()
-            if any({record.case, record.solution} <= set(text) for text in texts)
+            explanation for explanation, texts in headers.items() if any(_names(text, record) for text in texts)
         ]
         assert found == tuple(proof_views.explain_proof(record)[1:])
