@@ -8,10 +8,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from test_contexts import INVALID_VALUE, container, managed
+from test_contexts import INVALID_VALUE, container
 from virtual_device import kernel  # kernel: a PTX kernel; %i is the thread in the grid
-
-__all__ = ["managed"]  # a fixture
 
 COUNT = 64
 ADD = kernel(
@@ -32,12 +30,21 @@ def open_runtime(device, version):
     return ctypes.CDLL(str(Path(device.library).with_name(f"libcudart.so.{version}")))
 
 
+def allocate(cuda, size, *flags):
+    """Allocate by the runtime: its device need not be the one of the fixture, if this process has loaded two."""
+    address = ctypes.c_void_p()
+    assert (cuda.cudaMallocManaged if flags else cuda.cudaMalloc)(
+        ctypes.byref(address), ctypes.c_size_t(size), *flags
+    ) == 0
+    return address
+
+
 class Graph:
     """A graph whose nodes change an array of words in device memory."""
 
     def __init__(self, device, version=13):
         self.cuda, self.graph, self.run = open_runtime(device, version), ctypes.c_void_p(), ctypes.c_void_p()
-        self.words, self.host, self.keep = device.allocate(4 * COUNT), ctypes.create_string_buffer(8), []
+        self.words, self.host, self.keep = allocate(self.cuda, 4 * COUNT), ctypes.create_string_buffer(8), []
         image = container((1, 90, ADD.encode() + b"\0"))
         self.image = ctypes.create_string_buffer(image, len(image))
         self.wrapper = (ctypes.c_uint64 * 3)(0x466243B1 | 1 << 32, ctypes.addressof(self.image), 0)
@@ -130,9 +137,10 @@ def test_a_capture_tells_its_graph(device):
 
 
 @pytest.mark.parametrize("version", [12, 13])
-def test_managed_memory_is_prefetched_to_a_location(device, managed, version):
+def test_managed_memory_is_prefetched_to_a_location(device, version):
     """CUDA 13 passes a cudaMemLocation: {1: device, 2: host; number}."""
     cuda, size = open_runtime(device, version), ctypes.c_size_t(64)
+    managed = allocate(cuda, 4096, 1)
     if version == 13:
         places = {0: (ctypes.c_uint64(1), 0), -1: (ctypes.c_uint64(2), 0), 3: (ctypes.c_uint64(1 | 3 << 32), 0)}
     else:
