@@ -583,15 +583,22 @@ def test_a_program_that_chooses_its_exit_code_is_searched(tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     ("main", "message"),
     [
-        ("import os\nraise SystemExit(3 if os.urandom(2) > b'\\x7f' else 4)", "not with"),
+        # Runs end with 3 and 4 in turns: the folder in which runs are counted is not the program's.
+        (
+            "import os, tempfile\nruns = os.environ['RUNS']\ntempfile.mkstemp(dir=runs)\n"
+            "raise SystemExit(3 + len(os.listdir(runs)) % 2)",
+            "not with",
+        ),
         ("import os, sys\nprint('Traceback (most recent call last)')\nos._exit(3)", "exit code 3 in run 1"),
         ("raise SystemExit(1)", "exit code 1 in run 1"),
         ("raise SystemExit(2)", "exit code 2 in run 1"),
     ],
 )
 def test_an_exit_code_of_an_error_or_of_some_runs_only_is_a_failure(main: str, message: str, tmp_path: Path) -> None:
-    program = write_program(tmp_path, main=main)
-    ran = subprocess.run(command("--max-runs", "12", "--", "main.py"), cwd=program, env=environ(),
+    runs, program = tmp_path / "runs", write_program(tmp_path, main=main)
+    runs.mkdir()
+    variables = {**environ(), "RUNS": str(runs)}
+    ran = subprocess.run(command("--max-runs", "12", "--", "main.py"), cwd=program, env=variables,
                          capture_output=True, text=True)  # fmt: skip
     assert ran.returncode == 3 and message in ran.stderr
 
