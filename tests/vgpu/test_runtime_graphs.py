@@ -8,22 +8,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import test_graph
 from test_contexts import INVALID_VALUE, container
-from virtual_device import kernel  # kernel: a PTX kernel; %i is the thread in the grid
-
-COUNT = 64
-ADD = kernel(
-    """ld.param.u64 %l0, [p0]; ld.param.u64 %l2, [p1]; cvt.u32.u64 %r1, %l2; mul.wide.u32 %l1, %i, 4;
-    add.u64 %l0, %l0, %l1; ld.global.u32 %r2, [%l0]; add.u32 %r2, %r2, %r1; st.global.u32 [%l0], %r2;""",
-    ["p0", "p1"],
-)
-
-
-class KernelParameters(ctypes.Structure):
-    """The structure cudaKernelNodeParams."""
-
-    _fields_ = [("host", ctypes.c_void_p), ("sizes", ctypes.c_uint * 7), ("arguments", ctypes.c_void_p)]
-    _fields_ += [("extra", ctypes.c_void_p)]
+from test_graph import ADD, COUNT, KernelParameters
 
 
 def open_runtime(device, version):
@@ -39,12 +26,16 @@ def allocate(cuda, size, *flags):
     return address
 
 
-class Graph:
-    """A graph whose nodes change an array of words in device memory."""
+class Graph(test_graph.Graph):
+    """The same by the runtime's calls.
+
+    The structure cudaKernelNodeParams begins as the driver's does, with a host function in place of a kernel.
+    """
 
     def __init__(self, device, version=13):
         self.cuda, self.graph, self.run = open_runtime(device, version), ctypes.c_void_p(), ctypes.c_void_p()
-        self.words, self.host, self.keep = allocate(self.cuda, 4 * COUNT), ctypes.create_string_buffer(8), []
+        self.words, self.host = allocate(self.cuda, 4 * COUNT), ctypes.create_string_buffer(8)
+        self.function = ctypes.cast(self.host, ctypes.c_void_p)
         image = container((1, 90, ADD.encode() + b"\0"))
         self.image = ctypes.create_string_buffer(image, len(image))
         self.wrapper = (ctypes.c_uint64 * 3)(0x466243B1 | 1 << 32, ctypes.addressof(self.image), 0)
@@ -61,18 +52,6 @@ class Graph:
         assert getattr(self.cuda, name)(ctypes.byref(handle), self.graph, dependencies, count, *arguments) == 0
         return handle
 
-    def addition(self, value):
-        """Return the parameters of a launch that adds a value to every word."""
-        values = (ctypes.c_uint64 * 2)(self.words.value, value)
-        pointers = (ctypes.c_void_p * 2)(ctypes.addressof(values), ctypes.addressof(values) + 8)
-        self.keep.append((values, pointers))
-        sizes = (ctypes.c_uint * 7)(1, 1, 1, COUNT, 1, 1, 0)
-        return ctypes.byref(KernelParameters(ctypes.addressof(self.host), sizes, ctypes.addressof(pointers), None))
-
-    def filling(self, value):
-        """Return the parameters of a fill of all words: cudaMemsetParams."""
-        return (ctypes.c_uint64 * 5)(self.words.value, 0, value | 4 << 32, COUNT, 1)
-
     def launch(self):
         """Launch the graph."""
         if not self.run:
@@ -84,12 +63,12 @@ class Graph:
 def test_nodes_run_behind_their_dependencies(device):
     graph, copied = Graph(device), np.zeros(COUNT, np.uint32)
     fill = graph.node("cudaGraphAddMemsetNode", graph.filling(5))
-    add = graph.node("cudaGraphAddKernelNode", graph.addition(2), after=[fill])
+    add = graph.node("cudaGraphAddKernelNode", ctypes.byref(graph.addition(2)), after=[fill])
     size = ctypes.c_size_t(copied.nbytes)
     graph.node("cudaGraphAddMemcpyNode1D", copied.ctypes, graph.words, size, 2, after=[add])
     graph.launch()
     assert (copied == 7).all()
-    assert graph.cuda.cudaGraphExecKernelNodeSetParams(graph.run, add, graph.addition(30)) == 0
+    assert graph.cuda.cudaGraphExecKernelNodeSetParams(graph.run, add, ctypes.byref(graph.addition(30))) == 0
     assert graph.cuda.cudaGraphExecMemsetNodeSetParams(graph.run, fill, graph.filling(1)) == 0
     graph.launch()
     assert (copied == 31).all()
@@ -108,6 +87,13 @@ def test_a_dependency_that_is_added_later_orders_nodes(device, version):
     assert (copied == 9).all()
 
 
+def test_a_copy_from_nowhere_is_refused(device):
+    graph, handle, size = Graph(device), ctypes.c_void_p(), ctypes.c_size_t(4)
+    add = graph.cuda.cudaGraphAddMemcpyNode1D
+    arguments = (ctypes.byref(handle), graph.graph, None, ctypes.c_size_t(0))
+    assert [add(*arguments, *ends, size, 4) for ends in ((None, None), (graph.words, None))] == [INVALID_VALUE] * 2
+
+
 def test_a_circle_is_refused(device):
     graph = Graph(device)
     first = graph.node("cudaGraphAddEmptyNode")
@@ -119,7 +105,7 @@ def test_a_circle_is_refused(device):
 
 def test_an_unregistered_kernel_has_the_runtimes_error(device):
     graph, handle = Graph(device), ctypes.c_void_p()
-    parameters = KernelParameters(4096, (ctypes.c_uint * 7)(1, 1, 1, 1, 1, 1, 0), None, None)
+    parameters = KernelParameters(4096, (ctypes.c_uint * 7)(1, 1, 1, 1, 1, 1, 0))
     add = graph.cuda.cudaGraphAddKernelNode
     assert add(ctypes.byref(handle), graph.graph, None, ctypes.c_size_t(0), ctypes.byref(parameters)) == 98
 

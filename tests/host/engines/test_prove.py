@@ -126,6 +126,7 @@ def test_output_without_a_proof_does_not_claim_one(words: list[str], code: int) 
     [
         "assert run(first, threads=2048)",  # more than the device has
         "assert run(first, function=ctypes.byref(made))",  # no kernel
+        "assert cuda.cuLaunchKernelEx(None, ctypes.byref(made), None, None) == 400",
         "text = TEXT.replace('NAME', 'refused').replace('BODY', WMMA)\n"
         "cuda.cuModuleLoadData(ctypes.byref(module), text.encode() + b'\\0')\n"
         "cuda.cuModuleGetFunction(ctypes.byref(kernel), module, b'refused')\n"

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "core/launch.h"
+#include "order/findings.h"
 
 namespace vgpu {
 namespace {
@@ -33,8 +34,9 @@ std::string json_string(const std::string& text) {
 }
 // The field "order" of what ends a proof without a finding of the prover.
 std::string unproved(const char* reason) {
-  return "\"order\": {\"proved\": false, \"reasons\": [{\"reason\": \"" + std::string(reason) +
-         "\", \"lines\": [], \"times\": 1}], \"rules\": []}";
+  Findings findings;
+  findings.add(reason, 0, 0);
+  return "\"order\": " + findings.json();
 }
 const char* order_sensitivity_name(OrderSensitivity sensitivity) {
   switch (sensitivity) {

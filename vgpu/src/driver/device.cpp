@@ -118,7 +118,7 @@ void Device::make_observers() {
     memory_.track_writes();
     auto prover = std::make_unique<OrderProver>(*stream_order_, memory_, memory_.total(), report.get());
     prover_ = prover.get();
-    if (report) report->add_verdicts(*prover), proof_report_ = report.get(), report_unsupported_to(*report);
+    if (report) report->add_verdicts(*prover), report_missing_work_to(*report);
     observers_.add(std::move(prover));  // before the report, which includes its verdict
   }
   if (report) observers_.add(std::move(report));
@@ -146,11 +146,6 @@ void Device::on_host_source(const char* source) {
   if (!prover_) return;
   std::lock_guard<std::mutex> guard(lock_);
   prover_->on_host_source(source, launches_since_schedule_);
-}
-
-CudaResult Device::refuse_launch(const std::string& kernel, CudaResult error) {
-  if (proof_report_) proof_report_->add_refused_launch(kernel);
-  return error;
 }
 
 void Device::set_last_error(const std::string& message) {

@@ -126,8 +126,6 @@ class Device {
   void on_transfer(uint32_t operation, const Transfer& transfer);
   void on_allocation(uint32_t operation, uint64_t address);  // by a stream
   void on_host_source(const char* source);
-  // For VGPU_CHECK=order: a launch of this kernel fails before it begins.  Returns the error.
-  CudaResult refuse_launch(const std::string& kernel, CudaResult error);
   void set_schedule(const Schedule& schedule) { schedule_ = schedule, launches_since_schedule_ = 0; }
 
   // Checks a launch, copies its arguments and assigns its number.  A kernel is decoded at its first launch.
@@ -164,7 +162,6 @@ class Device {
   ObserverList observers_;
   std::unique_ptr<StreamOrder> stream_order_;
   OrderProver* prover_ = nullptr;  // one of the observers; nullptr without VGPU_CHECK=order
-  LaunchReport* proof_report_ = nullptr;  // of the prover; nullptr without it, or without VGPU_REPORT
   int capability_;
   bool capability_fixed_;
   bool guards_shared_ = false;

@@ -12,6 +12,7 @@
 #include "capture.h"
 #include "handles.h"
 #include "streams.h"
+#include "unsupported_log.h"
 
 using namespace vgpu;
 
@@ -107,8 +108,8 @@ class Executable {
   std::map<size_t, Event> completion_events_;  // of entries for which other branches wait
 };
 
-// Returns the nodes of a graph, each behind its dependencies; none if these form a circle.
-Nodes ordered_nodes(const Graph& graph) {
+// Instantiates a graph, with each node behind its dependencies; nullptr: they form a circle.
+std::unique_ptr<Executable> instantiate(const Graph& graph) {
   Nodes ordered, remaining = graph.nodes;
   std::set<const Node*> done;
   while (!remaining.empty()) {
@@ -119,13 +120,11 @@ Nodes ordered_nodes(const Graph& graph) {
       if (is_next) ordered.push_back(node), done.insert(node);
       else later.push_back(node);
     }
-    if (later.size() == remaining.size()) return {};
+    if (later.size() == remaining.size()) return nullptr;
     remaining = std::move(later);
   }
-  return ordered;
+  return std::make_unique<Executable>(ordered);
 }
-
-bool has_circle(const Graph& graph) { return ordered_nodes(graph).size() < graph.nodes.size(); }
 
 struct KernelParameters {  // CUDA_KERNEL_NODE_PARAMS
   void* kernel;
@@ -155,14 +154,12 @@ Step step_of(const HostParameters& params) {
 Step step_of(const std::shared_ptr<Executable>& child) {
   return [child](void* stream) { return child->run(stream); };
 }
-Step step_of(const Graph& child) { return step_of(std::make_shared<Executable>(ordered_nodes(child))); }
 
-// Return kInvalidValue or kNotSupported if a node cannot have these parameters.
+// Return kInvalidValue if a node cannot have these parameters.
 CudaResult check(const FillParameters& params) {
   return params.element == 1 || params.element == 2 || params.element == 4 ? kSuccess : kInvalidValue;
 }
 CudaResult check(const HostParameters& params) { return params.f ? kSuccess : kInvalidValue; }
-CudaResult check(const Graph& child) { return find_alive<Graph>(&child) && !has_circle(child) ? kSuccess : kInvalidValue; }
 
 CudaResult make_node_step(Step& step, const KernelParameters& params) {
   Kernel* kernel = find_alive<Kernel>(params.kernel);
@@ -176,6 +173,10 @@ CudaResult make_node_step(Step& step, const Memcpy3DParams& request) {
   Memcpy3DParams params = request;
   if (CudaResult error = prepare_box_copy(params)) return error;
   return step = [params](void* stream) { return copy_box_in_order(stream, params); }, kSuccess;
+}
+CudaResult make_node_step(Step& step, const Graph& child) {
+  std::shared_ptr<Executable> executable = find_alive<Graph>(&child) ? instantiate(child) : nullptr;
+  return executable ? (step = step_of(executable), kSuccess) : kInvalidValue;
 }
 template <class P> CudaResult make_node_step(Step& step, const P& parameters) {
   if (CudaResult error = check(parameters)) return error;
@@ -222,7 +223,7 @@ int update_node(void* executable, const void* node, Step step) {
 CudaResult make_step(Step& step, Kernel& kernel, const Configuration& configuration, const Arguments& arguments) {
   std::vector<uint8_t> packed;
   if (CudaResult error = Device::get().pack(packed, kernel, configuration, arguments))
-    return Device::get().refuse_launch(kernel.name, error);
+    return note_refused_launch(kernel.name), error;
   step = [handle = &kernel, configuration, packed](void* stream) -> int {
     Kernel* kernel = find_alive<Kernel>(handle);
     return kernel ? launch(*kernel, configuration, {nullptr, packed.data(), packed.size()}, stream) : kInvalidHandle;
@@ -286,8 +287,8 @@ API int cuGraphKernelNodeSetAttribute(void* node, int, const void*) {
 
 API int cuGraphInstantiateWithFlags(void** executable, void* handle, uint64_t) {
   const Graph* graph = find_alive<Graph>(handle);
-  if (!graph || !executable || has_circle(*graph)) return kInvalidValue;
-  return *executable = Handles<Executable>::all().add(std::make_unique<Executable>(ordered_nodes(*graph))), kSuccess;
+  std::unique_ptr<Executable> instance = graph && executable ? instantiate(*graph) : nullptr;
+  return instance ? (*executable = Handles<Executable>::all().add(std::move(instance)), kSuccess) : kInvalidValue;
 }
 API int cuGraphInstantiate_v2(void** executable, void* graph, void*, char*, size_t) {
   return cuGraphInstantiateWithFlags(executable, graph, 0);

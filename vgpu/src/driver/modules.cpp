@@ -260,7 +260,7 @@ int launch(Kernel& kernel, const Configuration& configuration, const Arguments& 
     return *capture_result;
   Launch prepared;
   if (CudaResult error = Device::get().prepare(prepared, kernel, configuration, arguments))
-    return Device::get().refuse_launch(kernel.name, error);
+    return note_refused_launch(kernel.name), error;
   prepared.operation = number_operation(*target);  // for VGPU_CHECK=order
   return in_order(stream, [prepared = std::move(prepared)] { return Device::get().run(prepared); });
 }
@@ -291,13 +291,13 @@ Arguments arguments_of(void** each, void** extra) {
   }
   return arguments;
 }
+int refuse_invalid_handle() { return note_refused_launch("(an invalid handle of a kernel)"), kInvalidHandle; }
 int launch_by_driver(void* function, const Configuration& configuration, const Arguments& arguments, void* stream) {
-  if (!in_host_function() && !find_alive<Kernel>(function))
-    return Device::get().refuse_launch("(an invalid handle of a kernel)", kInvalidHandle);
-  return with_kernel(function, [&](Kernel& kernel) {
-    int result = launch(kernel, configuration, arguments, stream);
-    return result == kInvalidConfiguration ? kInvalidValue : result;  // only the runtime has that error
-  });
+  if (in_host_function()) return kNotPermitted;
+  Kernel* kernel = find_alive<Kernel>(function);
+  if (!kernel) return refuse_invalid_handle();
+  const int result = launch(*kernel, configuration, arguments, stream);
+  return result == kInvalidConfiguration ? kInvalidValue : result;  // only the runtime has that error
 }
 
 // CUlaunchConfig.
@@ -315,7 +315,7 @@ API int cuLaunchKernel(void* function, unsigned gx, unsigned gy, unsigned gz, un
   return launch_by_driver(function, {{gx, gy, gz}, {bx, by, bz}, shared}, arguments_of(arguments, extra), stream);
 }
 API int cuLaunchKernelEx(const LaunchConfig* config, void* function, void** arguments, void** extra) {
-  if (!find_alive<Kernel>(function)) return kInvalidHandle;
+  if (!find_alive<Kernel>(function)) return refuse_invalid_handle();
   if (!config || (config->count && !config->attributes)) return kInvalidValue;
   const unsigned *grid = config->grid, *block = config->block;
   Configuration configuration{{grid[0], grid[1], grid[2]}, {block[0], block[1], block[2]}, config->shared};

@@ -58,7 +58,11 @@ void note_unsupported(const std::string& name) {
   if (LaunchReport* report = proof_report) report->add_unsupported(name);
 }
 
-void report_unsupported_to(LaunchReport& report) {
+void note_refused_launch(const std::string& kernel) {
+  if (LaunchReport* report = proof_report) report->add_refused_launch(kernel);
+}
+
+void report_missing_work_to(LaunchReport& report) {
   for (const std::string& name : unsupported_calls().names()) report.add_unsupported(name);
   proof_report = &report;
 }

@@ -46,6 +46,7 @@ int copy(const BoxParameters* parameters, bool is_synchronous, void* stream) {
   if (int error = to_driver(parameters, params)) return set_last_error(error);
   return copy(params, parameters->kind, is_synchronous, stream);
 }
+
 // Returns the offset in bytes of (x bytes, row y) in an array.
 size_t offset_in(void* array, size_t x, size_t y) {
   ArrayDescriptor descriptor;
@@ -61,6 +62,10 @@ int set_copy_error(int kind, int error) { return set_last_error(kind < 0 || kind
 }  // namespace
 
 namespace vgpu {
+
+Memcpy3DParams make_box_copy(void* to, size_t to_pitch, const void* from, size_t from_pitch, size_t width, size_t height) {
+  return {side(unbounded_memory(from, from_pitch)), side(unbounded_memory(to, to_pitch)), width, height, 1};
+}
 
 int to_driver(const BoxParameters* parameters, Memcpy3DParams& params) {
   if (!parameters || !parameters->from_array == !parameters->from_memory.at ||

@@ -38,19 +38,11 @@ struct KernelParameters {  // cudaKernelNodeParams
 
 int make_kernel_step(Step& step, const KernelParameters* parameters) {
   if (!parameters || parameters->extra) return parameters ? kNotSupported : kInvalidValue;
-  Kernel* kernel = kernel_for_symbol(parameters->host);
-  if (!kernel) return kInvalidFunction;
+  Kernel* kernel = nullptr;
+  if (int error = find_launched_kernel(kernel, parameters->host)) return error;
   Configuration configuration{{}, {}, parameters->shared};
   std::copy_n(parameters->grid, 3, configuration.grid), std::copy_n(parameters->block, 3, configuration.block);
   return make_step(step, *kernel, configuration, Arguments{parameters->arguments});
-}
-Memcpy3DParams linear_copy(void* to, const void* from, size_t bytes) {
-  BoxParameters parameters{};
-  parameters.from_memory = {const_cast<void*>(from), bytes, bytes, 1};
-  parameters.to_memory = {to, bytes, bytes, 1};
-  parameters.size = {bytes, 1, 1};
-  Memcpy3DParams params{};
-  return to_driver(&parameters, params), params;
 }
 
 }  // namespace
@@ -77,7 +69,7 @@ API int cudaGraphAddMemcpyNode(void** node, void* graph, Node* const* dependenci
 }
 API int cudaGraphAddMemcpyNode1D(void** node, void* graph, Node* const* dependencies, size_t count, void* to, const void* from,
                                  size_t bytes, int) {
-  const Memcpy3DParams params = linear_copy(to, from, bytes);
+  const Memcpy3DParams params = make_box_copy(to, bytes, from, bytes, bytes, 1);
   return set_last_error(cuGraphAddMemcpyNode(node, graph, dependencies, count, &params, nullptr));
 }
 API int cudaGraphAddHostNode(void** node, void* graph, Node* const* dependencies, size_t count, const void* parameters) {
@@ -107,7 +99,7 @@ API int cudaGraphExecMemsetNodeSetParams(void* executable, void* node, const voi
   return set_last_error(cuGraphExecMemsetNodeSetParams(executable, node, parameters, nullptr));
 }
 API int cudaGraphExecMemcpyNodeSetParams1D(void* executable, void* node, void* to, const void* from, size_t bytes, int) {
-  const Memcpy3DParams params = linear_copy(to, from, bytes);
+  const Memcpy3DParams params = make_box_copy(to, bytes, from, bytes, bytes, 1);
   return set_last_error(cuGraphExecMemcpyNodeSetParams(executable, node, &params, nullptr));
 }
 API int cudaGraphExecHostNodeSetParams(void* executable, void* node, const void* parameters) {

@@ -20,12 +20,8 @@ Configuration configuration(Dim grid, Dim block, size_t shared, bool cooperative
   return {{grid.x, grid.y, grid.z}, {block.x, block.y, block.z}, shared, cooperative};
 }
 int launch_by_address(const void* host, const Configuration& configuration, void** arguments, void* stream) {
-  Kernel* kernel = kernel_for_symbol(host);
-  if (!kernel) {
-    const CudaResult fault = Device::get().sticky_error();
-    Device::get().refuse_launch(registered_name(host), fault);
-    return set_last_error(fault ? fault : kInvalidFunction);
-  }
+  Kernel* kernel = nullptr;
+  if (int error = find_launched_kernel(kernel, host)) return set_last_error(error);
   return set_last_error(launch(*kernel, configuration, Arguments{arguments}, stream));
 }
 

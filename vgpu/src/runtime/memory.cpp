@@ -1,4 +1,5 @@
 // The runtime's memory, streams and events, which forward to the driver.
+#include "box_copy.h"
 #include "driver/streams.h"
 #include "registration.h"
 
@@ -19,12 +20,6 @@ int copy(void* to, const void* from, size_t bytes, int kind = kByAddress) {
 }
 int copy_async(void* stream, void* to, const void* from, size_t bytes, int kind = kByAddress) {
   return set_last_error(is_valid_kind(kind) ? copy_on(stream, make_copy(to, from, bytes, kind)) : kInvalidDirection);
-}
-Memcpy3DParams make_box_copy(void* to, size_t to_pitch, const void* from, size_t from_pitch, size_t width, size_t height) {
-  auto side = [](const void* at, size_t pitch) {
-    return Memcpy3DSide{0, 0, 0, 0, /*kind: unified=*/4, nullptr, address(at), nullptr, nullptr, pitch, 0};
-  };
-  return {side(from, from_pitch), side(to, to_pitch), width, height, 1};
 }
 template <class F> int allocate(void** output, size_t bytes, F allocate_bytes) {
   if (!output) return set_last_error(kInvalidValue);

@@ -4,6 +4,7 @@
 #include <map>
 #include <vector>
 
+#include "driver/unsupported_log.h"
 #include "image/fatbin.h"
 #include "sm80/loaded_cubin.h"
 
@@ -64,11 +65,16 @@ Kernel* kernel_for_symbol(const void* host) {
   return module && !find_kernel(kernel, *module, entry->second.name) ? kernel : nullptr;
 }
 
-std::string registered_name(const void* host) {
+int find_launched_kernel(Kernel*& kernel, const void* host) {
+  kernel = kernel_for_symbol(host);
+  if (kernel) return kSuccess;
   Registry& registry = Registry::get();
-  std::lock_guard<std::mutex> guard(registry.lock);
+  std::unique_lock<std::mutex> guard(registry.lock);
   auto entry = registry.kernels.find(host);
-  return entry == registry.kernels.end() ? "(a kernel that is not registered)" : entry->second.name;
+  const std::string name = entry == registry.kernels.end() ? "(a kernel that is not registered)" : entry->second.name;
+  guard.unlock();
+  const CudaResult fault = Device::get().sticky_error();
+  return note_refused_launch(name), fault ? fault : kInvalidFunction;
 }
 
 const ModuleVariable* variable_for_symbol(const void* host) {

@@ -8,7 +8,8 @@ namespace vgpu {
 
 // Return nullptr if the host address was not registered, or the container cannot be loaded.
 Kernel* kernel_for_symbol(const void* host);
-std::string registered_name(const void* host);  // of a kernel, even if its container cannot be loaded
+// Finds the kernel of a launch; an error ends VGPU_CHECK=order's proof.
+int find_launched_kernel(Kernel*& kernel, const void* host);
 const ModuleVariable* variable_for_symbol(const void* host);
 
 // Stores an error for cudaGetLastError(), and returns it.

@@ -253,11 +253,11 @@ LaneAccess OrderProver::describe(const Instruction& i, const MemoryAccess& t) co
   const bool updates = i.update != AtomicOperation::None && t.operation == AtomicOperation::CompareAndSwap;
   const AtomicOperation operation = updates ? i.update : t.operation;
   const ValueType type = updates ? i.update_type : t.type;
-  const bool uses_old_value = access.uses_old_value = t.returns_old && !i.result_unused;
+  access.uses_old_value = t.returns_old && !i.result_unused;
   access.family = {operation, is_typed(operation, type) ? type : ValueType::Unsigned, static_cast<uint8_t>(t.bytes), 0,
                    i.block_scope};
   access.kind = PhaseKind::CommutingUpdates;
-  if (uses_old_value || operation == AtomicOperation::None || operation == AtomicOperation::CompareAndSwap ||
+  if (access.uses_old_value || operation == AtomicOperation::None || operation == AtomicOperation::CompareAndSwap ||
       type == ValueType::Half || !t.values.count)
     access.kind = PhaseKind::SingleAccess;
   else if (operation == AtomicOperation::Exchange) access.kind = PhaseKind::WritesOfOneValue, access.reads = false;

@@ -383,11 +383,19 @@ def _others_wait_for(references):
     return sum(len(getattr(condition, "_waiters", ())) for condition in conditions) >= threading.active_count() - 1
 
 
+def _fields_of(task):
+    """Return the fields behind the name in a task's line of /proc, its state first.
+
+    task: "PID", or "PID/task/THREAD".  OSError if it has ended.
+    """
+    with open("/proc/{}/stat".format(task)) as lines:
+        return lines.read().rpartition(")")[2].split()
+
+
 def _has_ended(pid):
     """Return whether a child has ended; one that its parent has not waited for is a zombie."""
     try:
-        with open("/proc/{}/stat".format(pid)) as lines:
-            return lines.read().rpartition(")")[2].split()[0] in "ZX"
+        return _fields_of(pid)[0] in "ZX"
     except (OSError, IndexError):
         return True
 
@@ -404,8 +412,7 @@ def _has_running_thread(pid):
         return False
     for thread in threads:
         try:
-            with open("/proc/{}/task/{}/stat".format(pid, thread)) as lines:
-                state = lines.read().rpartition(")")[2].split()[0]
+            state = _fields_of("{}/task/{}".format(pid, thread))[0]
         except (OSError, IndexError):
             continue
         if state in "RD" and thread != own_id:
@@ -416,8 +423,7 @@ def _has_running_thread(pid):
 def _work_of(pid):
     """Return a number that rises while another process works, or sleeps: its CPU time, plus the time if it sleeps."""
     try:
-        with open("/proc/{}/stat".format(pid)) as lines:
-            fields = lines.read().rpartition(")")[2].split()
+        fields = _fields_of(pid)
         with open("/proc/{}/syscall".format(pid)) as lines:
             call = lines.read().split()[:1]
     except (OSError, IndexError):
