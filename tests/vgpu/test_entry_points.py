@@ -1,10 +1,12 @@
 """Driver calls of programs for CUDA 11 to 13: entry points by version, libraries, structured launches, memory pools."""
 
 import ctypes
+import json
+from pathlib import Path
 
 import numpy as np
 import pytest
-from virtual_device import kernel
+from virtual_device import build, kernel
 
 ADD_ONE = kernel("ld.param.u64 %l0, [p0]; red.global.add.u32 [%l0], 1;", ["p0"])
 
@@ -47,6 +49,15 @@ def test_per_thread_default_stream_has_its_own_entry_points(device):
     assert entry_point(device, "cuLaunchKernel", 12000, flags=2)[0] == address(device, "cuLaunchKernel_ptsz")
     assert entry_point(device, "cuMemcpyHtoD", 12000, flags=2)[0] == address(device, "cuMemcpyHtoD_v2_ptds")
     assert entry_point(device, "cuMemAlloc", 12000, flags=2)[0] == address(device, "cuMemAlloc_v2")
+
+
+@pytest.mark.parametrize("suffix", ["_ptds", "_ptsz"])
+def test_each_call_has_the_form_for_per_thread_default_streams_that_cuda_has(device, suffix):
+    names = json.loads(Path(__file__).with_name("per_thread_calls.json").read_text())[suffix]
+    libraries = device.cuda, ctypes.CDLL(str(Path(build()).with_name("libcudart.so.13")))
+    served = [name for name in names if any(hasattr(library, name) for library in libraries)]
+    assert len(served) > len(names) / 2
+    assert not [name for name in served if not any(hasattr(library, name + suffix) for library in libraries)]
 
 
 @pytest.mark.parametrize("name", ["cuNoSuchCall", "cudaMalloc", "cublasCreate_v2", "vgpu_set_schedule", ""])

@@ -5,6 +5,7 @@ import json
 import os
 import subprocess
 import sys
+import threading
 import time
 
 import numpy as np
@@ -13,6 +14,7 @@ from virtual_device import Device, build, kernel
 
 WORD = ctypes.c_size_t(4)
 NON_BLOCKING = 1
+LEGACY = ctypes.c_void_p(1)
 HOST_FUNCTION = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
 ADD = kernel("ld.param.u64 %l0, [p0]; ld.global.u32 %r1, [%l0]; add.u32 %r1, %r1, 1; st.global.u32 [%l0], %r1;", ["p0"])
 
@@ -38,6 +40,13 @@ class Program:
     def launch(self, stream):
         arguments = (ctypes.c_void_p * 1)(ctypes.addressof(self.word))
         assert self.cuda.cuLaunchKernel(self.function, 1, 1, 1, 1, 1, 1, 0, stream, arguments, None) == 0
+
+    def launch_in_thread(self, stream=None):
+        """Launch as a thread compiled with per-thread default streams does, and wait for the thread."""
+        arguments = (ctypes.c_void_p * 1)(ctypes.addressof(self.word))
+        launch = self.cuda.cuLaunchKernel_ptsz
+        thread = threading.Thread(target=launch, args=(self.function, 1, 1, 1, 1, 1, 1, 0, stream, arguments, None))
+        thread.start(), thread.join()
 
     def fill(self, stream):
         assert self.cuda.cuMemsetD32Async(self.word, 0, ctypes.c_size_t(1), stream) == 0
@@ -156,6 +165,22 @@ def a_copy_of_a_graph_lets_the_host_go_on(p):
     p.cuda.cuStreamSynchronize(p.first), p.launch(p.second)
 
 
+def the_legacy_stream_between_threads(p):
+    p.launch_in_thread(), p.launch(None), p.launch_in_thread()
+
+
+def a_thread_that_waits_for_its_stream(p):
+    (
+        p.cuda.cuMemsetD32_v2_ptds(p.word, 0, ctypes.c_size_t(1)),
+        p.cuda.cuStreamSynchronize_ptsz(None),
+        p.launch_in_thread(),
+    )
+
+
+def a_thread_with_the_legacy_stream(p):
+    p.launch_in_thread(LEGACY), p.launch_in_thread(LEGACY), p.launch_in_thread()
+
+
 ORDERED = [
     a_captured_chain,
     branches_that_are_joined,
@@ -170,10 +195,25 @@ ORDERED = [
     a_query_that_succeeded,
     an_event_s_query_that_succeeded,
     the_legacy_stream,
+    the_legacy_stream_between_threads,
+    a_thread_that_waits_for_its_stream,
+    a_thread_with_the_legacy_stream,
     a_copy_out,
     a_copy_of_pinned_memory,
     what_came_before_a_copy_of_pageable_memory,
 ]
+
+
+def two_threads(p):
+    p.launch_in_thread(), p.launch_in_thread()
+
+
+def a_wait_of_another_thread_for_its_own_stream(p):
+    p.launch_in_thread(), p.cuda.cuStreamSynchronize_ptsz(None), p.launch_in_thread()
+
+
+def a_copy_of_another_thread(p):
+    p.launch_in_thread(), p.cuda.cuMemcpyHtoD_v2_ptds(p.word, p.pinned, WORD)
 
 
 def two_streams(p):
@@ -239,7 +279,8 @@ def two_nodes_after_one(p):
     p.launch_graph([], [0], [0]), p.launch(p.first)
 
 
-UNORDERED = [branches_at_the_same_time, a_launch_beside_a_graph, a_launch_beside_a_graph_s_copy,
+UNORDERED = [two_threads, a_wait_of_another_thread_for_its_own_stream, a_copy_of_another_thread,
+             branches_at_the_same_time, a_launch_beside_a_graph, a_launch_beside_a_graph_s_copy,
              two_roots_of_a_graph, two_nodes_after_one,
              two_streams, an_event_that_nobody_waits_for, an_event_recorded_too_early, a_fill_on_another_stream,
              a_launch_after_a_fill_on_another_stream, the_legacy_stream_and_one_that_does_not_wait,

@@ -139,6 +139,24 @@ def test_a_launch_that_is_refused_ends_the_proof(steps: str) -> None:
     assert [reason["reason"] for kernel in kernels for reason in kernel["reasons"]] == ["refused"]
 
 
+@pytest.mark.parametrize(
+    ("attribute", "result", "name"),
+    [
+        (6, 0, "programmatic dependent launches"),  # the launch may begin before the previous one ends
+        (7, 801, "events of launches"),
+    ],
+)
+def test_a_launch_whose_order_is_not_modelled_ends_the_proof(attribute: int, result: int, name: str) -> None:
+    report = prove_json(
+        f"attribute = (ctypes.c_uint * 18)({attribute}, 0, 1)\n"
+        "sizes = (ctypes.c_uint * 8)(1, 1, 1, 32, 1, 1, 0)\n"
+        "config = (ctypes.c_uint64 * 7)(0, 0, 0, 0, first.value, ctypes.addressof(attribute), 1)\n"
+        "ctypes.memmove(config, sizes, 28)\n"
+        f"assert cuda.cuLaunchKernelEx(config, kernel, given, None) == {result}"
+    )
+    assert report["host"] == {f"{name}: unsupported": 1}
+
+
 def test_an_unsupported_call_ends_the_proof() -> None:
     report = prove_json("assert cuda.cuArrayGetPlane(None, None, 0) == 801")
     assert report["host"] == {"cuArrayGetPlane: unsupported": 1}

@@ -1,14 +1,32 @@
 // Helpers, copies, fills, launches and entry points that the files of the driver's interface share.
 #pragma once
+#include <array>
+
 #include "attributes.h"
 #include "device.h"
 
 #define API extern "C" __attribute__((visibility("default")))
-// Defines the alias of a call for programs compiled with per-thread default streams; it does the same here.
-#define PER_THREAD(function, suffix) \
-  extern "C" __attribute__((visibility("default"), alias(#function))) decltype(function) function##suffix
 
 namespace vgpu {
+
+// While it exists, the default stream of this thread's calls is a stream of the thread (CU_STREAM_PER_THREAD).
+class PerThreadScope {
+ public:
+  PerThreadScope();
+  ~PerThreadScope();
+  PerThreadScope(const PerThreadScope&) = delete;
+  PerThreadScope& operator=(const PerThreadScope&) = delete;
+
+ private:
+  const bool outer_;
+};
+template <auto F, class T = decltype(F)> struct PerThreadForm;
+template <auto F, class Result, class... Arguments> struct PerThreadForm<F, Result (*)(Arguments...)> {
+  static Result call(Arguments... arguments) {
+    PerThreadScope scope;
+    return F(arguments...);
+  }
+};
 
 inline void* pointer(uint64_t address) { return reinterpret_cast<void*>(address); }
 inline uint64_t address(const void* at) { return reinterpret_cast<uint64_t>(at); }
@@ -50,7 +68,7 @@ struct Copy {
 };
 CudaResult copy_immediately(const Copy& copy,
                             uint32_t operation);  // without waiting; operation: its number for VGPU_CHECK=order
-int copy_now(const Copy& copy);                     // in order of the legacy default stream
+int copy_now(const Copy& copy);                     // in order of the default stream
 int copy_on(void* stream, const Copy& copy);        // in order of the stream; pageable memory is copied before it returns
 int copy_in_order(void* stream, const Copy& copy);  // in order of the stream; the host never waits, as in a graph
 // Rows of `count` values of `size` bytes each, `pitch` bytes apart, in the device's memory.
@@ -94,9 +112,11 @@ int launch(Kernel& kernel, const Configuration& configuration, const Arguments& 
 
 // CUlaunchAttribute, which is the same as the runtime's.
 struct LaunchAttribute {
+  using Value = std::array<unsigned, 16>;
   int id, padding;
-  unsigned value[16];
+  Value value;
 };
+constexpr int kPriorityAttribute = 8;
 // Applies the attributes that matter here to a configuration.
 CudaResult apply_attributes(Configuration& configuration, const LaunchAttribute* attributes, unsigned count);
 
@@ -104,6 +124,12 @@ CudaResult apply_attributes(Configuration& configuration, const LaunchAttribute*
 CudaResult find_kernel(Kernel*& kernel, CudaModule& module, const std::string& name);
 
 }  // namespace vgpu
+
+// Defines the form of a call for programs compiled with per-thread default streams.  An indirect function, as the compiler knows
+// the parameters of the call, but the macro does not.
+#define PER_THREAD(function, suffix)                                                                            \
+  extern "C" decltype(&function) resolve_##function##suffix() { return &vgpu::PerThreadForm<&function>::call; } \
+  extern "C" __attribute__((visibility("default"), ifunc("resolve_" #function #suffix))) decltype(function) function##suffix
 
 // Entry points of the driver that other files call.
 extern "C" {

@@ -206,3 +206,11 @@ API int cuMemcpyAtoA_v2(void* to, size_t to_offset, void* from, size_t from_offs
   const uint64_t source = array_address(from, from_offset, n);
   return source ? copy_to(nullptr, true, to, to_offset, {0, source, n, false, true}) : kInvalidValue;
 }
+
+PER_THREAD(cuMemcpyAtoA_v2, _ptds);
+PER_THREAD(cuMemcpyAtoD_v2, _ptds);
+PER_THREAD(cuMemcpyAtoHAsync_v2, _ptsz);
+PER_THREAD(cuMemcpyAtoH_v2, _ptds);
+PER_THREAD(cuMemcpyDtoA_v2, _ptds);
+PER_THREAD(cuMemcpyHtoAAsync_v2, _ptsz);
+PER_THREAD(cuMemcpyHtoA_v2, _ptds);

@@ -81,7 +81,7 @@ class Captures {
   }
   // Returns a capture with a blocking stream, for which `stream` would wait if it is the legacy default stream.
   Capture* find_implicitly_blocking(const Stream& stream) {
-    if (&stream != stream_of(nullptr)) return nullptr;
+    if (&stream != &legacy_stream()) return nullptr;
     return find([](const Capture& capture) { return !capture.invalid && capture.is_blocking(); });
   }
 
@@ -150,7 +150,7 @@ std::optional<int> capture_wait(Stream& stream, const Event& event) {
   if (!event_capture) return event.recorded ? stream_capture->invalidate(kCaptureIsolation) : kSuccess;
   if (stream_capture && stream_capture != event_capture)
     return event_capture->invalidate(kCaptureMerge), stream_capture->invalidate(kCaptureMerge);
-  if (&stream == stream_of(nullptr)) return event_capture->invalidate(kCaptureUnsupported);
+  if (&stream == &legacy_stream()) return event_capture->invalidate(kCaptureUnsupported);
   add_missing(event_capture->streams[&stream], event_capture->events[event.number]);
   return kSuccess;
 }
@@ -181,8 +181,8 @@ CudaResult refuse_while_capturing() {
   return result;
 }
 
-CudaResult refuse_legacy() {
-  if (CudaResult error = refuse_if_captured(*stream_of(nullptr))) return error;
+CudaResult refuse_synchronous() {
+  if (CudaResult error = refuse_if_captured(default_stream())) return error;
   return refuse_while_capturing();
 }
 
@@ -206,7 +206,7 @@ int begin_capture(void* handle, Graph* graph, bool owns_graph, Nodes dependencie
   Stream* stream = stream_of(handle);
   if (!stream) return kInvalidHandle;
   if (mode < kGlobal || mode > kRelaxed) return kInvalidValue;
-  if (stream == stream_of(nullptr)) return kCaptureUnsupported;
+  if (stream == &legacy_stream()) return kCaptureUnsupported;
   Captures& captures = Captures::get();
   Guard guard(captures.lock);
   if (captures.of(*stream)) return kIllegalState;
@@ -314,8 +314,16 @@ API int cuStreamGetCtx_v2(void* stream, void** current, void** green) {
 }
 API int cuStreamCopyAttributes(void* to, void* from) { return stream_of(to) && stream_of(from) ? kSuccess : kInvalidHandle; }
 API int cuStreamSetAttribute(void* stream, int, const void*) { return stream_of(stream) ? kSuccess : kInvalidHandle; }
+API int cuStreamGetAttribute(void* stream, int id, LaunchAttribute::Value* value) {
+  const Stream* target = stream_of(stream);
+  if (!target || !value) return target ? kInvalidValue : kInvalidHandle;
+  *value = {};
+  if (id == kPriorityAttribute) (*value)[0] = static_cast<unsigned>(target->priority);
+  return kSuccess;
+}
 API int cuStreamGetId(void* stream, uint64_t* id) {
-  return stream_of(stream) ? write_output(id, address(stream)) : kInvalidHandle;
+  const Stream* target = stream_of(stream);
+  return target ? write_output(id, target->number) : kInvalidHandle;
 }
 
 API int cudaStreamGetCaptureInfo_v2(void* stream, int* state, uint64_t* id, void** graph, const Node*** after, size_t* count) {
@@ -326,3 +334,21 @@ API int cudaStreamGetCaptureInfo_v3(void* stream, int* state, uint64_t* id, void
   return cuStreamGetCaptureInfo_v3(stream, state, id, graph, after, edges, count);
 }
 API int cudaThreadExchangeStreamCaptureMode(int* mode) { return cuThreadExchangeStreamCaptureMode(mode); }
+
+PER_THREAD(cuStreamBeginCaptureToGraph, _ptsz);
+PER_THREAD(cuStreamBeginCapture_v2, _ptsz);
+PER_THREAD(cuStreamCopyAttributes, _ptsz);
+PER_THREAD(cuStreamEndCapture, _ptsz);
+PER_THREAD(cuStreamGetCaptureInfo_v3, _ptsz);
+PER_THREAD(cuStreamGetCtx_v2, _ptsz);
+PER_THREAD(cuStreamGetDevice, _ptsz);
+PER_THREAD(cuStreamGetId, _ptsz);
+PER_THREAD(cuStreamIsCapturing, _ptsz);
+PER_THREAD(cuStreamSetAttribute, _ptsz);
+PER_THREAD(cuStreamUpdateCaptureDependencies_v2, _ptsz);
+PER_THREAD(cuStreamGetCaptureInfo, _ptsz);
+PER_THREAD(cuStreamGetCaptureInfo_v2, _ptsz);
+PER_THREAD(cuStreamUpdateCaptureDependencies, _ptsz);
+PER_THREAD(cuStreamGetAttribute, _ptsz);
+PER_THREAD(cudaStreamGetCaptureInfo_v2, _ptsz);
+PER_THREAD(cudaStreamGetCaptureInfo_v3, _ptsz);

@@ -27,7 +27,7 @@ std::optional<int> capture_wait(Stream& stream, const Event& event);
 CudaResult refuse_if_captured(const Stream& stream);  // for queries of the stream's state, and for callbacks
 CudaResult refuse_if_captured(const Event& event);
 CudaResult refuse_while_capturing();  // for calls that may depend on a captured stream, such as cuMemAlloc
-CudaResult refuse_legacy();  // for synchronous calls, which use the legacy default stream
+CudaResult refuse_synchronous();  // for synchronous calls, which use the default stream
 
 void forget_captures_of(const Stream& stream);  // for a stream that is destroyed: invalidates its capture
 

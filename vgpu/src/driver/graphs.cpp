@@ -326,3 +326,6 @@ API int cuGraphLaunch(void* handle, void* stream_handle) {
   if (auto capture_result = capture_with(*stream, child)) return *capture_result;
   return graph->run(stream_handle);
 }
+
+PER_THREAD(cuGraphLaunch, _ptsz);
+PER_THREAD(cuGraphUpload, _ptsz);

@@ -95,3 +95,6 @@ NO_GRAPHICS(cuImportExternalSemaphore)
 NO_GRAPHICS(cuSignalExternalSemaphoresAsync)
 NO_GRAPHICS(cuWaitExternalSemaphoresAsync)
 NO_GRAPHICS(cuDestroyExternalSemaphore)
+
+PER_THREAD(cuSignalExternalSemaphoresAsync, _ptsz);
+PER_THREAD(cuWaitExternalSemaphoresAsync, _ptsz);

@@ -109,14 +109,14 @@ CudaResult prepare_box_copy(Memcpy3DParams& params) {
   return error ? error : check(params);
 }
 int copy_box_now(const Memcpy3DParams& request) {
-  if (CudaResult error = refuse_legacy()) return error;
-  const Stream& legacy = *stream_of(nullptr);
-  if (CudaResult error = wait_without_ordering(legacy)) return error;
+  if (CudaResult error = refuse_synchronous()) return error;
+  const Stream& stream = default_stream();
+  if (CudaResult error = wait_without_ordering(stream)) return error;
   Memcpy3DParams params = request;
   if (CudaResult error = prepare_box_copy(params)) return error;
-  if (is_in_pageable_memory(params.from)) wait_for(legacy);
-  if (int error = copy(params, number_operation(legacy))) return error;
-  return is_awaited(base_address(params.from), base_address(params.to)) ? wait_for(legacy) : kSuccess;
+  if (is_in_pageable_memory(params.from)) wait_for(stream);
+  if (int error = copy(params, number_operation(stream))) return error;
+  return is_awaited(base_address(params.from), base_address(params.to)) ? wait_for(stream) : kSuccess;
 }
 int copy_box_in_order(void* handle, const Memcpy3DParams& params) {
   Stream* stream = stream_of(handle);
@@ -166,3 +166,17 @@ API int cuMemsetD2D16Async(uint64_t at, size_t pitch, uint16_t value, size_t w, 
 API int cuMemsetD2D32Async(uint64_t at, size_t pitch, uint32_t value, size_t w, size_t h, void* stream) {
   return fill(stream, at, pitch, value, w, h);
 }
+
+PER_THREAD(cuMemcpy2DAsync_v2, _ptsz);
+PER_THREAD(cuMemcpy2DUnaligned_v2, _ptds);
+PER_THREAD(cuMemcpy2D_v2, _ptds);
+PER_THREAD(cuMemcpy3DAsync_v2, _ptsz);
+PER_THREAD(cuMemcpy3D_v2, _ptds);
+PER_THREAD(cuMemcpyPeer, _ptds);
+PER_THREAD(cuMemcpyPeerAsync, _ptsz);
+PER_THREAD(cuMemsetD2D16Async, _ptsz);
+PER_THREAD(cuMemsetD2D16_v2, _ptds);
+PER_THREAD(cuMemsetD2D32Async, _ptsz);
+PER_THREAD(cuMemsetD2D32_v2, _ptds);
+PER_THREAD(cuMemsetD2D8Async, _ptsz);
+PER_THREAD(cuMemsetD2D8_v2, _ptds);

@@ -168,13 +168,12 @@ bool is_pinned(const void* at) {
 }
 bool is_pageable(uint64_t at) { return !memory().find(at).end; }
 bool is_awaited(uint64_t from, uint64_t to) { return !memory().find(to).device || is_pinned(pointer(from)); }
-// A synchronous copy is in order of the legacy default stream.
 int copy_now(const Copy& copy) {
-  if (CudaResult error = refuse_legacy()) return error;
-  const Stream& legacy = *stream_of(nullptr);
-  if (CudaResult error = is_pageable(copy.from) ? wait_for(legacy) : wait_without_ordering(legacy)) return error;
-  if (CudaResult error = copy_immediately(copy, number_operation(legacy))) return error;
-  return is_awaited(copy.from, copy.to) ? wait_for(legacy) : kSuccess;
+  if (CudaResult error = refuse_synchronous()) return error;
+  const Stream& stream = default_stream();
+  if (CudaResult error = is_pageable(copy.from) ? wait_for(stream) : wait_without_ordering(stream)) return error;
+  if (CudaResult error = copy_immediately(copy, number_operation(stream))) return error;
+  return is_awaited(copy.from, copy.to) ? wait_for(stream) : kSuccess;
 }
 int copy_in_order(void* handle, const Copy& copy) {
   Stream* stream = stream_of(handle);
@@ -195,10 +194,10 @@ int copy_on(void* handle, const Copy& copy) {
   return is_pageable(copy.to) ? wait_for(*stream) : kSuccess;
 }
 int fill_now(const Fill& request) {
-  if (CudaResult error = refuse_if_captured(*stream_of(nullptr))) return error;
-  const Stream& legacy = *stream_of(nullptr);
-  if (CudaResult error = wait_without_ordering(legacy)) return error;
-  return fill_immediately(request, number_operation(legacy));
+  const Stream& stream = default_stream();
+  if (CudaResult error = refuse_if_captured(stream)) return error;
+  if (CudaResult error = wait_without_ordering(stream)) return error;
+  return fill_immediately(request, number_operation(stream));
 }
 int fill_on(void* handle, const Fill& request) {
   Stream* stream = stream_of(handle);
@@ -364,3 +363,8 @@ API int cuPointerGetAttributes(unsigned count, const int* attributes, void** out
     if (CudaResult error = write_attribute(out[k], attributes[k], at, allocation)) return error;
   return kSuccess;
 }
+
+PER_THREAD(cuMemAllocAsync, _ptsz);
+PER_THREAD(cuMemFreeAsync, _ptsz);
+PER_THREAD(cuMemsetD16Async, _ptsz);
+PER_THREAD(cuMemsetD16_v2, _ptds);

@@ -266,13 +266,27 @@ int launch(Kernel& kernel, const Configuration& configuration, const Arguments& 
 }
 
 CudaResult apply_attributes(Configuration& configuration, const LaunchAttribute* attributes, unsigned count) {
-  enum : int { kCooperative = 2, kClusterDimension = 4 };
+  enum : int {
+    kCooperative = 2,
+    kClusterDimension = 4,
+    kProgrammaticSerialization = 6,
+    kProgrammaticEvent = 7,
+    kLaunchEvent = 12
+  };
   for (unsigned k = 0; k < count; k++) {
-    const LaunchAttribute& attribute = attributes[k];
-    if (attribute.id == kCooperative) configuration.cooperative = attribute.value[0] != 0;
-    if (attribute.id != kClusterDimension || (attribute.value[0] <= 1 && attribute.value[1] <= 1 && attribute.value[2] <= 1))
-      continue;
-    return note_unsupported("clusters of blocks"), kNotSupported;
+    const auto& [id, padding, value] = attributes[k];
+    switch (id) {
+      case kCooperative: configuration.cooperative = value[0] != 0; break;
+      case kClusterDimension:
+        if (value[0] > 1 || value[1] > 1 || value[2] > 1) return note_unsupported("clusters of blocks"), kNotSupported;
+        break;
+      case kProgrammaticSerialization:  // executed in order, but a device may overlap the launch with the previous one
+        if (value[0]) note_unsupported("programmatic dependent launches");
+        break;
+      case kProgrammaticEvent:
+      case kLaunchEvent: return note_unsupported("events of launches"), kNotSupported;
+      default: break;
+    }
   }
   return kSuccess;
 }

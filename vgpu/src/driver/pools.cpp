@@ -114,4 +114,14 @@ API int cuMemPrefetchAsync(uint64_t at, size_t bytes, int device, void* stream) 
 API int cuMemPrefetchAsync_v2(uint64_t at, size_t bytes, uint64_t location, unsigned flags, void* stream) {
   return flags ? kInvalidValue : cuMemPrefetchAsync(at, bytes, device_of(location), stream);
 }
+// flags: who accesses the memory from then on (CUmemAttach_flags); 0 bytes: all of the allocation.
+API int cuStreamAttachMemAsync(void* stream, uint64_t at, size_t bytes, unsigned flags) {
+  if (!stream_of(stream)) return kInvalidHandle;
+  return flags == 1 || flags == 2 || flags == 4 ? check_managed(at, bytes ? bytes : 1, 0) : kInvalidValue;
+}
 API int cuFlushGPUDirectRDMAWrites(int, int) { return kSuccess; }
+
+PER_THREAD(cuMemAllocFromPoolAsync, _ptsz);
+PER_THREAD(cuMemPrefetchAsync_v2, _ptsz);
+PER_THREAD(cuMemPrefetchAsync, _ptsz);
+PER_THREAD(cuStreamAttachMemAsync, _ptsz);

@@ -68,15 +68,9 @@ class Deferred {
 std::atomic<bool> any_deferred{false};
 bool is_done(uint64_t number) { return !any_deferred || Deferred::get().is_done(number); }
 
-Stream& legacy() {
-  static Stream* stream = [] {
-    auto* created = new Stream;
-    return created->number = StreamOrder::kLegacy, created;
-  }();
-  return *stream;
-}
-Stream& per_thread() {
-  static Stream* stream = new Stream;
+thread_local bool uses_per_thread_stream = false;
+Stream& per_thread_stream() {
+  thread_local auto* stream = new Stream;  // never destroyed: deferred work and captures may refer to it
   return *stream;
 }
 
@@ -89,8 +83,8 @@ void raise_to(std::atomic<uint64_t>& number, uint64_t minimum) {
 // streams wait for each other; `blocking_last` is the last work of blocking streams.
 std::atomic<uint64_t> blocking_last{0};
 uint64_t last_awaited_work(const Stream& stream) {
-  if (&stream == &legacy()) return std::max<uint64_t>(stream.last, blocking_last);
-  return stream.is_blocking() ? std::max<uint64_t>(stream.last, legacy().last) : stream.last.load();
+  if (&stream == &legacy_stream()) return std::max<uint64_t>(stream.last, blocking_last);
+  return stream.is_blocking() ? std::max<uint64_t>(stream.last, legacy_stream().last) : stream.last.load();
 }
 void order_after(Stream& stream, uint64_t number) {
   raise_to(stream.last, number);
@@ -193,9 +187,24 @@ void wait(Stream& stream, const Event& event) {
   order_after(stream, event.after);
 }
 
+PerThreadScope::PerThreadScope() : outer_(uses_per_thread_stream) { uses_per_thread_stream = true; }
+PerThreadScope::~PerThreadScope() { uses_per_thread_stream = outer_; }
+
+Stream& legacy_stream() {
+  static Stream* stream = [] {
+    auto* created = new Stream;
+    return created->number = StreamOrder::kLegacy, created;
+  }();
+  return *stream;
+}
+Stream& default_stream() { return uses_per_thread_stream ? per_thread_stream() : legacy_stream(); }
 Stream* stream_of(void* handle) {
-  if (address(handle) <= 1) return &legacy();  // CU_STREAM_LEGACY
-  return address(handle) == 2 ? &per_thread() : find_alive<Stream>(handle);  // CU_STREAM_PER_THREAD
+  switch (address(handle)) {
+    case 0: return &default_stream();
+    case 1: return &legacy_stream();  // CU_STREAM_LEGACY
+    case 2: return &per_thread_stream();  // CU_STREAM_PER_THREAD
+    default: return find_alive<Stream>(handle);
+  }
 }
 int query_stream(void* stream, const void* caller) {
   return with_stream(stream, [=](Stream& target) {
@@ -327,3 +336,7 @@ PER_THREAD(cuStreamAddCallback, _ptsz);
 PER_THREAD(cuLaunchHostFunc, _ptsz);
 PER_THREAD(cuEventRecord, _ptsz);
 PER_THREAD(cuEventRecordWithFlags, _ptsz);
+
+PER_THREAD(cuStreamGetCtx, _ptsz);
+PER_THREAD(cuStreamGetFlags, _ptsz);
+PER_THREAD(cuStreamGetPriority, _ptsz);

@@ -32,7 +32,9 @@ struct Event {
   bool is_timed() const { return !(flags & 2); }  // CU_EVENT_DISABLE_TIMING
 };
 
-Stream* stream_of(void* handle);  // nullptr: the handle is invalid.  A null handle is the legacy default stream
+Stream& legacy_stream();
+Stream& default_stream();  // of the current call: the legacy one, or in a PerThreadScope that of this thread
+Stream* stream_of(void* handle);  // nullptr: the handle is invalid.  A null handle is the default stream
 
 // cuStreamQuery and cuEventQuery.  caller: an address in the code that calls.
 int query_stream(void* stream, const void* caller);

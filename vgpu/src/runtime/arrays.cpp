@@ -222,3 +222,19 @@ API int cudaMemcpyFromArrayAsync(void* to, void* from, size_t x, size_t y, size_
 API int cudaMemcpyArrayToArray(void* to, size_t to_x, size_t to_y, void* from, size_t x, size_t y, size_t n, int kind) {
   return set_copy_error(kind, cuMemcpyAtoA_v2(to, offset_in(to, to_x, to_y), from, offset_in(from, x, y), n));
 }
+
+PER_THREAD(cudaMemcpy2DArrayToArray, _ptds);
+PER_THREAD(cudaMemcpy2DFromArray, _ptds);
+PER_THREAD(cudaMemcpy2DFromArrayAsync, _ptsz);
+PER_THREAD(cudaMemcpy2DToArray, _ptds);
+PER_THREAD(cudaMemcpy2DToArrayAsync, _ptsz);
+PER_THREAD(cudaMemcpy3D, _ptds);
+PER_THREAD(cudaMemcpy3DAsync, _ptsz);
+PER_THREAD(cudaMemcpy3DPeer, _ptds);
+PER_THREAD(cudaMemcpyArrayToArray, _ptds);
+PER_THREAD(cudaMemcpyFromArray, _ptds);
+PER_THREAD(cudaMemcpyFromArrayAsync, _ptsz);
+PER_THREAD(cudaMemcpyToArray, _ptds);
+PER_THREAD(cudaMemcpyToArrayAsync, _ptsz);
+PER_THREAD(cudaMemset3D, _ptds);
+PER_THREAD(cudaMemset3DAsync, _ptsz);

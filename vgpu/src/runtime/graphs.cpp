@@ -107,3 +107,6 @@ API int cudaGraphExecHostNodeSetParams(void* executable, void* node, const void*
 }
 API int cudaGraphUpload(void* executable, void* stream) { return set_last_error(cuGraphUpload(executable, stream)); }
 API int cudaGraphLaunch(void* executable, void* stream) { return set_last_error(cuGraphLaunch(executable, stream)); }
+
+PER_THREAD(cudaGraphLaunch, _ptsz);
+PER_THREAD(cudaGraphUpload, _ptsz);

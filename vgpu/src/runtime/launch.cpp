@@ -96,3 +96,8 @@ API int cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int* blocks, cons
                                                                unsigned) {
   return cudaOccupancyMaxActiveBlocksPerMultiprocessor(blocks, host, threads, shared);
 }
+
+PER_THREAD(cudaLaunchCooperativeKernel, _ptsz);
+PER_THREAD(cudaLaunchKernel, _ptsz);
+PER_THREAD(cudaLaunchKernelExC, _ptsz);
+PER_THREAD(__cudaLaunchKernel, _ptsz);

@@ -177,3 +177,29 @@ API int cudaEventSynchronize(void* event) { return set_last_error(cuEventSynchro
 API int cudaEventElapsedTime(float* milliseconds, void* from, void* to) {
   return set_last_error(cuEventElapsedTime(milliseconds, from, to));
 }
+
+PER_THREAD(cudaEventRecord, _ptsz);
+PER_THREAD(cudaEventRecordWithFlags, _ptsz);
+PER_THREAD(cudaFreeAsync, _ptsz);
+PER_THREAD(cudaLaunchHostFunc, _ptsz);
+PER_THREAD(cudaMallocAsync, _ptsz);
+PER_THREAD(cudaMemcpy, _ptds);
+PER_THREAD(cudaMemcpy2D, _ptds);
+PER_THREAD(cudaMemcpy2DAsync, _ptsz);
+PER_THREAD(cudaMemcpyAsync, _ptsz);
+PER_THREAD(cudaMemcpyFromSymbol, _ptds);
+PER_THREAD(cudaMemcpyFromSymbolAsync, _ptsz);
+PER_THREAD(cudaMemcpyToSymbol, _ptds);
+PER_THREAD(cudaMemcpyToSymbolAsync, _ptsz);
+PER_THREAD(cudaMemset, _ptds);
+PER_THREAD(cudaMemset2D, _ptds);
+PER_THREAD(cudaMemset2DAsync, _ptsz);
+PER_THREAD(cudaMemsetAsync, _ptsz);
+PER_THREAD(cudaStreamAddCallback, _ptsz);
+PER_THREAD(cudaStreamGetFlags, _ptsz);
+PER_THREAD(cudaStreamGetPriority, _ptsz);
+PER_THREAD(cudaStreamIsCapturing, _ptsz);
+PER_THREAD(cudaStreamQuery, _ptsz);
+PER_THREAD(cudaStreamSynchronize, _ptsz);
+PER_THREAD(cudaStreamWaitEvent, _ptsz);
+PER_THREAD(cudaMemPrefetchAsync_v2, _ptsz);
