@@ -21,6 +21,8 @@ class KernelLaunches(object):
         launches: their number.
         proved: the number of launches for which every order of execution is proved to leave the same bytes.
         reasons: why the others are not proved: {(reason, lines): launches}; lines: of PTX, or offsets in machine code.
+        positions: of each reason, where its first launch met: [{function, line, source}], source: such as ["a.cu:3"],
+            the line of the instruction before those at which it was inlined; [] if the code does not say it.
         rules: the names of the rules that proved launches; a rule accepts accesses whose order does not matter.
         codes: what ran, "ptx" or machine code such as "sm_80".
     """
@@ -30,6 +32,7 @@ class KernelLaunches(object):
         self.kernel = kernel
         self.launches = self.proved = 0
         self.reasons = Counter()  # type: Counter[tuple[str, tuple[int, ...]]]
+        self.positions = {}  # type: dict[tuple[str, tuple[int, ...]], list[dict]]
         self.rules = set()  # type: set[str]
         self.codes = set()  # type: set[str]
 
@@ -47,12 +50,16 @@ class KernelLaunches(object):
         # type: (dict, str | None) -> None
         """Add one launch. order, code: these fields of its line in the report; code: None if the launch was refused."""
         self.codes.update([code] if code else [])
-        reasons = {(reason["reason"], tuple(sorted(set(reason["lines"])))) for reason in order["reasons"]}
+        reasons = {}
+        for reason in order["reasons"]:
+            reasons.setdefault((reason["reason"], tuple(sorted(set(reason["lines"])))), reason["positions"])
         if order["proved"] is not (not reasons):
             raise ValueError("a launch of {} is proved for a reason, or not proved without one".format(self.kernel))
         self.launches += 1
         self.proved += not reasons
-        self.reasons.update(reasons)
+        self.reasons.update(reasons.keys())
+        for key, positions in reasons.items():
+            self.positions.setdefault(key, positions)
         if not reasons:
             self.rules.update(order["rules"])
 

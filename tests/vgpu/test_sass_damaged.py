@@ -13,19 +13,26 @@ from virtual_device import build
 MUTANTS = int(os.environ.get("VGPU_MUTANTS", "300"))
 
 
-@pytest.fixture(scope="module")
-def cubin(tmp_path_factory):
-    """Return the path of the machine code of warps.fatbin."""
+def unpack(name, folder):
+    """Write the machine code of a container to a file, and return its path."""
     from tfdet.audit import fatbin
 
-    view = memoryview((KERNELS / "warps.fatbin").read_bytes())
+    view = memoryview((KERNELS / name).read_bytes())
     (element,) = [item for item in fatbin.iter_elements(view, 0, len(view), lambda _: None) if item.kind == "elf"]
-    path = tmp_path_factory.mktemp("cubin") / "warps.cubin"
+    path = folder / "damaged.cubin"
     path.write_bytes(fatbin.read_payload(view, element))
     return path
 
 
-def test_damaged_machine_code_does_not_end_the_process(cubin):
+@pytest.fixture(scope="module")
+def cubin(tmp_path_factory):
+    """Return the path of the machine code of warps.fatbin."""
+    return unpack("warps.fatbin", tmp_path_factory.mktemp("cubin"))
+
+
+@pytest.mark.parametrize("name", ["warps.fatbin", "lines.fatbin"])  # the latter has line tables
+def test_damaged_machine_code_does_not_end_the_process(name, tmp_path):
+    cubin = unpack(name, tmp_path)
     worker = Path(__file__).with_name("sass_mutants.py")
     command = [sys.executable, str(worker), build(), str(cubin), "0", str(MUTANTS)]
     process = subprocess.run(command, capture_output=True, text=True, check=False)

@@ -7,6 +7,8 @@ runs the kernel.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from operator import itemgetter
+from pathlib import Path
 from typing import Any
 
 from tfdet.audit.demangle import demangle
@@ -73,7 +75,9 @@ def lines(report: OrderReport) -> Iterator[str]:
         yield f"not proved  {name} ({kernel.launches - kernel.proved:,} of {launches_text})"
         ranked = kernel.ranked_reasons()
         unit = _unit(kernel.codes)
-        yield from (f"            {reason_text(*reason, unit=unit)}" for reason, _ in ranked[:_MAX_REASONS])
+        for reason, _ in ranked[:_MAX_REASONS]:
+            yield f"            {reason_text(*reason, unit=unit)}"
+            yield from (f"              {text}" for text in _position_texts(kernel, reason, unit))
         if len(ranked) > _MAX_REASONS:
             yield f"            and {len(ranked) - _MAX_REASONS} more (--json)"
     for (operation, reason), times in sorted(report.host.items()):
@@ -86,6 +90,19 @@ def lines(report: OrderReport) -> Iterator[str]:
     yield f"{proved} of {len(report.kernels)} kernels give the same bytes in every order of execution, for this input."
     if report.host:
         yield "The program as a whole is not proved, for the reasons that are not a kernel's."
+
+
+def _position_texts(kernel: KernelLaunches, reason: tuple[str, tuple[int, ...]], unit: str) -> list[str]:
+    """Return where the instructions of a reason are, if that is in another function or the code names source files."""
+    texts = {}
+    for position in sorted(kernel.positions[reason], key=itemgetter("line", "function")):
+        source = " > ".join(Path(line).name for line in reversed(position["source"]))  # calls that were inlined first
+        (function,) = demangle([position["function"]])
+        where = f"in {shorten(function)}" if position["function"] != kernel.kernel else ""
+        if where or source:
+            number = hex(position["line"]) if unit == "offset" else position["line"]
+            texts[f"{unit} {number}: {' at '.join(filter(None, [where, source]))}"] = None
+    return list(texts)
 
 
 def _unit(codes: Collection[str]) -> str:
@@ -238,7 +255,7 @@ def _kernel(kernel: KernelLaunches) -> dict[str, Any]:
         "proved": kernel.proved,
         "rules": sorted(kernel.rules),
         "reasons": [
-            {"reason": name, "lines": list(positions), "launches": times}
-            for (name, positions), times in kernel.ranked_reasons()
+            {"reason": name, "lines": list(numbers), "positions": kernel.positions[name, numbers], "launches": times}
+            for (name, numbers), times in kernel.ranked_reasons()
         ],
     }

@@ -199,10 +199,30 @@ cuda.cuMemsetD32Async(made, 0, ctypes.c_size_t(1024), second), run(second)
 
 @pytest.mark.parametrize(("code", "place"), [("ptx", "line 144"), ("sm_80", "offset 0x90")])
 def test_a_reason_names_a_line_of_ptx_or_an_offset_in_machine_code(code: str, place: str, tmp_path: Path) -> None:
-    order = {"proved": False, "reasons": [{"reason": "clock", "lines": [144], "times": 1}], "rules": []}
+    order = {
+        "proved": False,
+        "reasons": [{"reason": "clock", "lines": [144], "positions": [], "times": 1}],
+        "rules": [],
+    }
     report = tmp_path / "report.jsonl"
     report.write_text(json.dumps({"kernel": "k", "code": code, "order": order}) + "\n")
     assert f"({place})" in "\n".join(proof_views.lines(proof.read_report(report)))
+
+
+def test_a_reason_names_source_lines_and_another_function(tmp_path: Path) -> None:
+    positions = [
+        {"function": "_Z1kPf", "line": 30, "source": ["/src/sum.h:9", "/src/a.cu:3"]},
+        {"function": "_Z5otherPf", "line": 52, "source": []},
+    ]
+    race = {"reason": "race", "lines": [30, 52], "positions": positions, "times": 1}
+    order = {"proved": False, "reasons": [race], "rules": []}
+    report = tmp_path / "report.jsonl"
+    report.write_text(json.dumps({"kernel": "_Z1kPf", "code": "ptx", "order": order}) + "\n")
+    parsed = proof.read_report(report)
+    text = [line.strip() for line in proof_views.lines(parsed)]
+    assert "line 30: a.cu:3 > sum.h:9" in text and "line 52: in other(float*)" in text
+    (kernel,) = proof_views.as_json(parsed)["kernels"]
+    assert kernel["reasons"] == [{"reason": "race", "lines": [30, 52], "positions": positions, "launches": 1}]
 
 
 def test_a_truncated_report_is_an_error(tmp_path: Path) -> None:
@@ -214,7 +234,7 @@ def test_a_truncated_report_is_an_error(tmp_path: Path) -> None:
 
 def test_a_copy_that_nothing_orders_ends_the_proof(tmp_path: Path) -> None:
     report = tmp_path / "report.jsonl"
-    race = {"proved": False, "reasons": [{"reason": "race", "lines": [], "times": 3}], "rules": []}
+    race = {"proved": False, "reasons": [{"reason": "race", "lines": [], "positions": [], "times": 3}], "rules": []}
     lines = [
         {"kernel": "k", "order": {"proved": True, "reasons": [], "rules": []}},
         {"before_launch": 1, "operation": "copy", "order": race},
@@ -235,7 +255,11 @@ def test_a_report_that_is_full_proves_nothing(tmp_path: Path) -> None:
 
 def test_a_cpu_fallback_ends_the_proof_by_its_name(tmp_path: Path) -> None:
     report = tmp_path / "report.jsonl"
-    expected = {"proved": False, "reasons": [{"reason": "cpu_fallback", "lines": [], "times": 1}], "rules": []}
+    expected = {
+        "proved": False,
+        "reasons": [{"reason": "cpu_fallback", "lines": [], "positions": [], "times": 1}],
+        "rules": [],
+    }
     lines: list[object] = [
         {"kernel": "k", "order": {"proved": True, "reasons": [], "rules": []}},
         {"before_launch": 1, "operation": "host", "order": expected},
@@ -269,7 +293,9 @@ def test_the_five_kernels_of_the_how_to_have_the_results_that_it_shows(tmp_path:
 
 def test_the_output_does_not_depend_on_hashes(tmp_path: Path) -> None:
     """Reasons that occur equally often are in one order, in every process."""
-    lines = [{"reason": "race", "lines": [first, second]} for first in (9, 1, 8, 2) for second in (3, 12)]
+    lines = [
+        {"reason": "race", "lines": [first, second], "positions": []} for first in (9, 1, 8, 2) for second in (3, 12)
+    ]
     launch = {"kernel": "k", "order": {"proved": False, "reasons": lines, "rules": []}}
     names = ("race", "uninitialized", "rounding")
     copy = {"operation": "copy", "order": {"proved": False, "reasons": [{"reason": name} for name in names]}}

@@ -10,6 +10,7 @@
 
 #include "core/launch.h"
 #include "order/findings.h"
+#include "report_text.h"
 
 namespace vgpu {
 namespace {
@@ -23,14 +24,6 @@ std::string json_pair(const char* name, uint64_t value) { return "\"" + std::str
 std::string json_triple(const char* name, const uint32_t v[3]) {
   return "\"" + std::string(name) + "\": [" + std::to_string(v[0]) + ", " + std::to_string(v[1]) + ", " + std::to_string(v[2]) +
          "]";
-}
-std::string json_string(const std::string& text) {
-  std::string quoted = "\"";
-  for (char c : text) {
-    if (c == '"' || c == '\\') quoted += '\\';
-    quoted += static_cast<unsigned char>(c) < 0x20 ? ' ' : c;
-  }
-  return quoted + "\"";
 }
 // The field "order" of what ends a proof without a finding of the prover.
 std::string unproved(const char* reason) {
@@ -54,7 +47,7 @@ void LaunchReport::on_access(const WarpContext& warp, const Instruction& i, cons
     const uint8_t* address = access.addresses[access.lane_order[k]];
     bool shared = is_shared(warp, address);
     SiteKey key{shared ? static_cast<uint64_t>(address - warp.shared) : reinterpret_cast<uint64_t>(address),
-                shared ? warp.block + 1ull : 0, i.line};
+                shared ? warp.block + 1ull : 0, i.position};
     uint64_t thread = global_thread_index(warp, access.lane_order[k]);
     auto site = atomic_sites_.find(key);
     if (site == atomic_sites_.end()) {
@@ -78,20 +71,22 @@ std::string LaunchReport::order_dependent_lines() const {
   std::map<uint32_t, Line> lines;
   for (const auto& [key, site] : atomic_sites_) {
     if (site.second == kNoThread) continue;
-    lines[key.line].atomics += site.atomics;
-    lines[key.line].sites.push_back(&site);
+    lines[key.position].atomics += site.atomics;
+    lines[key.position].sites.push_back(&site);
   }
   std::string text;
   size_t line_count = 0;
   for (auto& [number, line] : lines) {
     if (line_count++ == kMaxReportedLines) break;
+    const CodePosition position = find_position(number);
     size_t reported = std::min(line.sites.size(), kMaxAddressesPerLine);
     std::partial_sort(line.sites.begin(), line.sites.begin() + reported, line.sites.end(),
                       [](const AtomicSite* a, const AtomicSite* b) {
                         if (a->atomics != b->atomics) return a->atomics > b->atomics;
                         return std::make_pair(a->at.allocation, a->at.offset) < std::make_pair(b->at.allocation, b->at.offset);
                       });
-    text += std::string(text.empty() ? "" : ", ") + "{" + json_pair("line", number) + ", \"order_sensitivity\": \"" +
+    text += std::string(text.empty() ? "" : ", ") + "{" + json_pair("line", position.line) +
+            ", \"position\": " + json_position(position) + ", \"order_sensitivity\": \"" +
             order_sensitivity_name(line.sites[0]->sensitivity) + "\", " + json_pair("atomics", line.atomics) + ", " +
             json_pair("addresses", line.sites.size()) + ", \"most\": [";
     for (size_t k = 0; k < reported; k++) {

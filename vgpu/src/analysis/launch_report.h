@@ -37,14 +37,14 @@ class LaunchReport : public Observer {
   struct SiteKey {
     uint64_t address;
     uint64_t block;  // number of the block plus one for shared memory, otherwise 0
-    uint32_t line;
+    uint32_t position;  // Instruction::position
     bool operator==(const SiteKey& other) const {
-      return address == other.address && line == other.line && block == other.block;
+      return address == other.address && position == other.position && block == other.block;
     }
   };
   struct SiteHash {
     size_t operator()(const SiteKey& key) const {
-      return (key.address * 0x9e3779b97f4a7c15ull) ^ (key.block << 17) ^ (uint64_t(key.line) << 40);
+      return (key.address * 0x9e3779b97f4a7c15ull) ^ (key.block << 17) ^ (uint64_t(key.position) << 40);
     }
   };
   struct AtomicSite {

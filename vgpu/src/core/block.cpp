@@ -291,7 +291,7 @@ Step Block::exit_lanes(Warp& warp, uint32_t group, uint32_t mask) {
 void Block::set_fault(KernelFault fault, const Instruction* i, const DecodedFunction* program) {
   result_.fault = fault;
   result_.message = std::string(describe(fault)) + " in " + program->name;
-  if (i) result_.message += std::string(", ") + program->position + " " + std::to_string(i->line);
+  if (i) result_.message += std::string(", ") + program->position_unit + " " + std::to_string(i->line);
   if (context_.fault != KernelFault::None) {
     char hex[32];
     snprintf(hex, sizeof hex, ", address 0x%llx", static_cast<unsigned long long>(context_.fault_address));

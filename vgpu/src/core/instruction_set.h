@@ -4,6 +4,7 @@
 // vgpu/README.md, "An instruction set", lists what a set has to supply.
 #pragma once
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -96,6 +97,7 @@ struct Instruction {
   uint32_t vector_registers[4] = {0, 0, 0, 0};
   int64_t imm = 0;
   uint32_t line = 0;  // in the module's text, or offset of the machine code
+  uint32_t position = 0;  // its number among all decoded instructions (core/code_position.h); 0: none
   // For analyses:
   bool block_scope = false;  // of an atomic: it is atomic only for threads of its block
   bool result_unused = false;  // no other instruction names the registers that it writes
@@ -112,6 +114,12 @@ struct CallSite {
   uint32_t parameter_bytes = 0;  // of the callee, as the caller declares it
   struct ArgumentCopy { uint32_t from, to, size; };
   std::vector<ArgumentCopy> arguments, results;
+};
+
+// A line of a source file, as the compiler noted it in the code.
+struct SourceLine {
+  std::string file;
+  uint32_t line = 0;
 };
 
 // A decoded function.
@@ -144,9 +152,15 @@ struct DecodedFunction {
   std::vector<Variable> shared_variables;
   uint32_t declared_shared() const { return shared_bytes - shared_guards; }
   bool contains(const Instruction& i) const { return &i >= code.data() && &i < code.data() + code.size(); }
-  const char* position = "line";  // the unit of Instruction::line: "line" of a text, or "offset" in machine code
+  const char* position_unit = "line";  // of Instruction::line: "line" of a text, or "offset" in machine code
+  // Source lines by the first Instruction::line of their code: that of the instruction, and those at which it was inlined.
+  std::map<uint32_t, std::vector<SourceLine>> source_lines;
   uint32_t local_align = 16, shared_align = 16;  // alignment of local and shared variables
 };
+
+// Numbers the instructions of a function (Instruction::position) before its first use.
+constexpr uint32_t kMaxCodePosition = 1 << 27;
+void number_instructions(DecodedFunction& function);
 
 // The functions of a loaded module, which are decoded at their first use; throws Unsupported if one cannot be decoded.
 class Functions {

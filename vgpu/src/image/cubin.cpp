@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "invalid_image.h"
+#include "line_table.h"
 
 namespace vgpu {
 namespace {
@@ -70,6 +71,7 @@ class CubinReader {
     add_symbols();
     for (const Section& section : sections_) add_relocations(section);
     for (const Section& section : sections_) add_code_relocations(section);
+    add_source_lines();
     return std::move(cubin_);
   }
 
@@ -249,6 +251,30 @@ class CubinReader {
     result.kind = referenced.entry.st_shndx == SHN_UNDEF ? Result::Outside : Result::OfCode;
     if (target_storage != storage_index_.end()) result.kind = Result::OfStorage, result.target = target_storage->second;
     return result;
+  }
+
+  const Section* section(const std::string& name) const {
+    const auto found = std::find_if(sections_.begin(), sections_.end(), [&](const Section& s) { return s.name == name; });
+    return found == sections_.end() ? nullptr : &*found;
+  }
+
+  // Adds the lines that the compiler noted (nvcc -lineinfo).  A relocation names the function of each sequence of lines.
+  void add_source_lines() {
+    const Section* lines = section(".debug_line");
+    if (!lines) return;
+    std::map<uint64_t, std::string> functions;
+    for (const char* name : {".rel.debug_line", ".rela.debug_line"})
+      if (const Section* relocations = section(name))
+        for_each_relocation(*relocations, [&](const Elf64_Rel& relocation, uint64_t) {
+          const uint16_t index = symbol(ELF64_R_SYM(relocation.r_info)).entry.st_shndx;
+          if (index < sections_.size()) functions[relocation.r_offset] = name_after_prefix(sections_[index].name, ".text.");
+        });
+    const LineTables tables = read_line_tables(lines->bytes, [&](uint64_t position) {
+      const auto entry = functions.find(position);
+      return entry == functions.end() ? "" : entry->second;
+    });
+    for (const auto& [name, source_lines] : tables)
+      if (Cubin::Function* owner = function(name)) owner->source_lines = source_lines;
   }
 
   void add_relocation(size_t storage, const Elf64_Rel& entry, uint64_t addend) {

@@ -9,6 +9,8 @@
 #include <string_view>
 #include <vector>
 
+#include "core/instruction_set.h"
+
 namespace vgpu {
 
 struct Cubin {
@@ -33,6 +35,7 @@ struct Cubin {
     uint32_t max_threads = 0, required_block[3] = {0, 0, 0};  // of a block; 0: any
     std::vector<CodeRelocation> relocations;
     bool is_kernel = false;
+    std::map<uint32_t, std::vector<SourceLine>> source_lines;  // by the first offset of their code
   };
   // A section that is allocated in device memory.
   struct Storage {

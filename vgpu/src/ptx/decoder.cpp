@@ -84,6 +84,7 @@ Decoder::Decoder(const ptx::Function& function, const SymbolTable& symbols)
     : function_(function),
       symbols_(symbols),
       tokens_(ptx::tokenize(function.body.text.substr(1, function.body.text.size() - 2), false, function.body.line)),
+      source_lines_([&symbols](uint32_t number) { return symbols.file_name(number); }),
       scopes_(1),
       registers_end_(kSpecialBytes) {
   program_.name = function.name;
@@ -115,6 +116,7 @@ DecodedFunction Decoder::decode() {
   emit(end);
   resolve_jumps();
   for (const RegisterFlow& flow : flows_) program_.flows.append(flow);
+  program_.source_lines = source_lines_.take();
   program_.is_provable = true;  // its instructions have what the analyses need
   return std::move(program_);
 }
@@ -152,8 +154,11 @@ void Decoder::decode_body() {
       at++;
     } else if (text == ";") at++;
     else if (parse_label(at)) continue;
-    else if (text == ".loc" || text == ".file") at = next_line(tokens_, at);
-    else {
+    else if (text == ".loc" || text == ".file") {
+      const size_t end = next_line(tokens_, at);
+      if (text == ".loc") source_lines_.add(tokens_, at, end);
+      at = end;
+    } else {
       const size_t end = statement_end(tokens_, at);
       text[0] == '.' ? declare(at, end) : parse_statement(at, end);
       at = end + 1;

@@ -11,6 +11,7 @@
 #include "constant.h"
 #include "core/instruction_set.h"
 #include "module.h"
+#include "source_lines.h"
 
 namespace vgpu {
 
@@ -32,6 +33,7 @@ class SymbolTable {
   virtual ~SymbolTable() = default;
   virtual const Symbol* find(const std::string& name) const = 0;
   virtual const ptx::Function* function(const std::string& name) const = 0;
+  virtual std::string file_name(uint32_t) const { return ""; }  // of a number that .file declares; empty: unknown
   virtual bool guards_shared() const { return false; }  // whether guard gaps separate shared variables
 };
 
@@ -166,6 +168,7 @@ class Decoder {
   const SymbolTable& symbols_;
   const std::vector<ptx::Token> tokens_;  // without the outer braces
   DecodedFunction program_;
+  ptx::SourceLines source_lines_;
   std::vector<Scope> scopes_;
   std::map<std::pair<uint64_t, uint32_t>, uint32_t> constants_;  // (bits, width) to the offset among the constants
   std::vector<size_t> outer_{0};  // by number of a scope: number of the enclosing scope

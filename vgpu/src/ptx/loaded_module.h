@@ -27,6 +27,10 @@ class LoadedModule : public CodeModule, public SymbolTable {
   uint64_t constant_bytes() const override;
   const ptx::Function* function(const std::string& name) const override;
   const Symbol* find(const std::string& name) const override;
+  std::string file_name(uint32_t number) const override {
+    const auto file = module_.files.find(number);
+    return file == module_.files.end() ? "" : file->second;
+  }
   bool guards_shared() const override { return guards_shared_; }
   std::vector<std::string> entries() const override;
   std::vector<uint8_t> parameter_block(const Launch& launch) const override { return launch.parameters; }

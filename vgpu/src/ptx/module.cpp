@@ -73,6 +73,7 @@ class Parser {
       at_++;
       return;
     }
+    if (first.text == ".file") parse_file();
     if (first.text == ".version" || first.text == ".target") parse_version_or_target(first.text == ".version");
     if (first.text == ".version" || first.text == ".target" || first.text == ".address_size" || first.text == ".file") {
       skip_line();
@@ -89,6 +90,16 @@ class Parser {
       }
       at_ = end + 1;
     }
+  }
+
+  // `.file 1 "a.cu"`, perhaps with a time and a size
+  void parse_file() {
+    if (at_ + 2 >= tokens_.size() || tokens_[at_ + 2].text[0] != '"') return;
+    const std::string_view quoted = tokens_[at_ + 2].text;
+    const std::string name(quoted.substr(1, quoted.size() - 2));
+    const auto number = static_cast<uint32_t>(std::strtoul(std::string(tokens_[at_ + 1].text).c_str(), nullptr, 10));
+    const auto [file, is_new] = module_.files.try_emplace(number, name);
+    if (!is_new && file->second != name) file->second.clear();
   }
 
   // `.version 7.0` or `.target sm_70, texmode_independent`

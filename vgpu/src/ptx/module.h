@@ -57,6 +57,7 @@ struct Module {
   std::string text;  // tokens point into it
   std::unordered_map<std::string, Function> functions;
   std::vector<Declaration> variables;
+  std::map<uint32_t, std::string> files;  // by the number that .file declares; empty: texts that were linked disagree
 };
 
 // Parses a module.  Throws Unsupported, with the line, if the text is not PTX.

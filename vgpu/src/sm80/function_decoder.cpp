@@ -108,7 +108,8 @@ void FunctionDecoder::lay_out_frame() {
   registers_ = sink_ + kVector * kWarpRegisterBytes;
   uniforms_ = registers_ + count.plain * kWarpRegisterBytes;
   barriers_ = uniforms_ + count.uniform * kWarpRegisterBytes;
-  program_.name = function_.name, program_.position = "offset";
+  program_.name = function_.name, program_.position_unit = "offset";
+  program_.source_lines = function_.source_lines;
   program_.is_provable = program_.runs_in_lockstep = true;
   program_.register_bytes = barriers_ + count.barriers * kWarpRegisterBytes;
   zeros_ = append_constant_register(0);

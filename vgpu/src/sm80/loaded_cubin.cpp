@@ -76,7 +76,9 @@ const DecodedFunction* LoadedCubin::program(const std::string& name) {
     throw Unsupported(name + ": machine code that does not describe all of its parameters");
   const std::string code = link_code(function);
   function.code = code;
-  return (programs_[name] = std::make_unique<DecodedFunction>(FunctionDecoder(function, banks_).run())).get();
+  auto program = std::make_unique<DecodedFunction>(FunctionDecoder(function, banks_).run());
+  number_instructions(*program);
+  return (programs_[name] = std::move(program)).get();
 }
 
 uint64_t LoadedCubin::address_of(const Cubin::Function& function, const Cubin::CodeRelocation& relocation) const {

@@ -14,15 +14,15 @@ class Findings {
  public:
   void clear() { reasons_.clear(), rules_ = 0; }
   bool empty() const { return reasons_.empty(); }
-  void add(const char* reason, uint32_t line, uint32_t other_line, uint64_t times = 1);
+  void add(const char* reason, uint32_t position, uint32_t other_position, uint64_t times = 1);
   void add(Rule rule) { rules_ |= 1u << static_cast<uint32_t>(rule); }
 
   std::string json() const;                         // a JSON object
-  // Prints a line for each reason to stderr.  position: the unit of line numbers (DecodedFunction::position).
-  void print(const char* operation, const char* position = "line") const;
+  // Prints a line for each reason to stderr.  operation: the name of the kernel, or "copy", ....
+  void print(const std::string& operation) const;
 
  private:
-  // (reason, the two lines; 0: none) to the number of times.
+  // (reason, the two positions in the code (Instruction::position; 0: none)) to the number of times.
   std::map<std::tuple<std::string, uint32_t, uint32_t>, uint64_t> reasons_;
   uint32_t rules_ = 0;
 };

@@ -23,10 +23,10 @@ void LocationHistories::add(LocationNumber location, const LocationState& state,
   history.accesses.push_back(access);
 }
 
-bool LocationHistories::keep_conflict(LocationNumber location, const char* reason, uint32_t line, uint32_t other_line) {
+bool LocationHistories::keep_conflict(LocationNumber location, const char* reason, uint32_t position, uint32_t other_position) {
   const auto entry = histories_.find(location);
   if (entry == histories_.end() || !entry->second.is_complete) return false;
-  return entry->second.conflicts[{reason, line, other_line}]++, true;
+  return entry->second.conflicts[{reason, position, other_position}]++, true;
 }
 
 void LocationHistories::end_launch(Findings& findings) {

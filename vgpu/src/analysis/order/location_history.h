@@ -31,7 +31,7 @@ class LocationHistories {
   // succeeds.
   void add(LocationNumber location, const LocationState& state, RecordedAccess access, const Accessor& now, bool is_loop);
   // Keeps a conflict at a location until the launch ends.  Returns false if its history is not kept.
-  bool keep_conflict(LocationNumber location, const char* reason, uint32_t line, uint32_t other_line);
+  bool keep_conflict(LocationNumber location, const char* reason, uint32_t position, uint32_t other_position);
   // Explores the locations that have conflicts, and adds the conflicts of those whose orders do not agree.
   void end_launch(Findings& findings);
 

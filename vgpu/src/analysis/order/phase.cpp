@@ -42,7 +42,7 @@ bool is_written_by(const Phase& phase, StreamOrder::Operation operation) {
 
 bool Phases::add(Phase& phase, Updates* updates, const Accessor& now, const LaneAccess& access, const uint8_t* start) {
   if (access.non_coherent && is_written_by(phase, now.operation))
-    observer_.on_unproved(UnprovedReason::StaleRead, access.line, phase.line);
+    observer_.on_unproved(UnprovedReason::StaleRead, access.position, phase.position);
   if (!is_over(phase, now, access) && may_join(phase, updates, now, access) && order_.is_before(phase.previous, now))
     return join(phase, updates, now, access, start), false;
   if (order_.is_before(phase.current, now)) return begin(phase, updates, now, access, start), true;
@@ -66,7 +66,7 @@ bool Phases::join_unordered_updates(WordPhase& phase, const Accessor& now, const
       !order_.is_before(phase.previous, now))
     return false;
   add_update(phase, phase.updates, access, nullptr);
-  phase.line = access.line, phase.strong = phase.strong && access.strong;
+  phase.position = access.position, phase.strong = phase.strong && access.strong;
   return true;
 }
 
@@ -77,7 +77,7 @@ void Phases::add_update(const Phase& phase, Updates& updates, const LaneAccess& 
   }
   const bool is_exact = updates.sum.add(access.operand, access.family.type, start);
   if (phase.in_order) return;
-  if (!is_exact) observer_.on_unproved(UnprovedReason::Rounding, phase.line, access.line);
+  if (!is_exact) observer_.on_unproved(UnprovedReason::Rounding, phase.position, access.position);
   observer_.on_rule(Rule::ExactSum);
 }
 
@@ -91,7 +91,7 @@ void Phases::join(Phase& phase, Updates* updates, const Accessor& now, const Lan
   }
   const bool was_written = is_written_by(phase, now.operation);
   order_.add(phase.current, now);
-  phase.line = access.line, phase.strong = phase.strong && access.strong;
+  phase.position = access.position, phase.strong = phase.strong && access.strong;
   phase.written = phase.kind != PhaseKind::UnchangedValue || was_written;
 }
 
@@ -100,7 +100,7 @@ void Phases::begin(Phase& phase, Updates* updates, const Accessor& now, const La
   phase.written = kind != PhaseKind::UnchangedValue || is_written_by(phase, now.operation);
   phase.previous = phase.current;
   phase.current = HappensBefore::single(now);
-  phase.kind = kind, phase.line = access.line, phase.strong = access.strong, phase.in_order = true;
+  phase.kind = kind, phase.position = access.position, phase.strong = access.strong, phase.in_order = true;
   if (!updates) return;
   *updates = {access.family, access.operand, ExactSum()};
   if (kind == PhaseKind::CommutingUpdates && is_float_sum(access.family))
@@ -118,12 +118,12 @@ void Phases::conflict(Phase& phase, const Updates* updates, const Accessor& now,
                                 : is_alone && is_half_sum         ? UnprovedReason::HalfSum
                                 : is_alone                        ? UnprovedReason::OldValue
                                                                   : UnprovedReason::MemoryOrder;
-  observer_.on_unproved(reason, phase.line, access.line);
+  observer_.on_unproved(reason, phase.position, access.position);
   const bool was_written = is_written_by(phase, now.operation);
   // All further accesses of this operation conflict, too.
   phase.current = order_.unite(phase.current, HappensBefore::single(now));
   phase.current.extent = AccessorSummary::Grid, phase.kind = PhaseKind::SingleAccess;
-  phase.line = access.line, phase.strong = phase.strong && access.strong;
+  phase.position = access.position, phase.strong = phase.strong && access.strong;
   phase.written = access.kind != PhaseKind::UnchangedValue || was_written;
 }
 

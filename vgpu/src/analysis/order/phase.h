@@ -41,18 +41,18 @@ struct LaneAccess {
   bool non_coherent = false;  // by a cache that is not coherent with writes of the launch
   UpdateFamily family = {};
   uint64_t operand = 0;  // of float sums and of bounded counters (inc, dec)
-  uint32_t line = 0;  // of the code
+  uint32_t position = 0;  // of the code (Instruction::position)
 };
 
 // Small, as there are many: a line of memory with its phase fills one line of the processor's cache (shadow.h).
 struct Phase {
   AccessorSummary current, previous;  // the accessors of this phase, and of the one before it
-  uint32_t line : 27;  // of the code, of the last access
+  uint32_t position : 27;  // of the code of the last access
   bool written : 1;  // whether the operation current.operation (a launch, copy or fill) has changed the value
   bool strong : 1;
   bool in_order : 1;  // whether each access is after the previous ones in every schedule
   PhaseKind kind : 2;
-  Phase() : line(0), written(false), strong(false), in_order(true), kind(PhaseKind::UnchangedValue) {}
+  Phase() : position(0), written(false), strong(false), in_order(true), kind(PhaseKind::UnchangedValue) {}
 };
 
 // What the updates of a phase have in common.
@@ -73,7 +73,7 @@ enum class UnprovedReason : uint8_t;
 class PhaseObserver {
  public:
   virtual ~PhaseObserver() = default;
-  virtual void on_unproved(UnprovedReason reason, uint32_t line, uint32_t other_line) = 0;
+  virtual void on_unproved(UnprovedReason reason, uint32_t position, uint32_t other_position) = 0;
   virtual void on_rule(Rule rule) = 0;
 };
 

@@ -140,15 +140,15 @@ void OrderProver::on_launch_begin(const Launch& launch) {
   histories_.begin_launch(threads <= kMaxExploredThreads && stream_order_.are_all_before_current());
 }
 
-void OrderProver::on_unproved(UnprovedReason reason, uint32_t line, uint32_t other_line) {
+void OrderProver::on_unproved(UnprovedReason reason, uint32_t position, uint32_t other_position) {
   const bool is_conflict = reason == UnprovedReason::Race || reason == UnprovedReason::MemoryOrder ||
                            reason == UnprovedReason::OldValue || reason == UnprovedReason::Rounding ||
                            reason == UnprovedReason::HalfSum;
   bool is_kept = is_conflict && histories_.are_kept();
   const uint64_t first = current_address_ / kLocationBytes, last = (current_address_ + current_bytes_ - 1) / kLocationBytes;
   for (uint64_t number = first; is_kept && number <= last; number++)
-    is_kept = histories_.keep_conflict({current_space_, number}, reason_name(reason), line, other_line);
-  if (!is_kept) findings_.add(reason_name(reason), line, other_line);
+    is_kept = histories_.keep_conflict({current_space_, number}, reason_name(reason), position, other_position);
+  if (!is_kept) findings_.add(reason_name(reason), position, other_position);
 }
 
 void OrderProver::on_function_entry(const WarpContext& warp, const DecodedFunction& function) {
@@ -165,7 +165,7 @@ void OrderProver::enter_function(const DecodedFunction& function) {
 }
 
 void OrderProver::on_schedule_source(const Instruction& i, ScheduleSource source) {
-  findings_.add(source_name(source), i.line, 0);
+  findings_.add(source_name(source), i.position, 0);
 }
 
 // An unspecified value ends the proof if it is used, or at once where it cannot be followed.
@@ -176,13 +176,13 @@ void OrderProver::on_shuffle(const WarpContext& warp, const Instruction& i, cons
 
 void OrderProver::on_instruction(const WarpContext& warp, const Instruction& i, uint32_t group_mask) {
   const auto* origin = blocks_.of(warp).unspecified[warp.warp].step(*kernel_, warp, i, group_mask, regions_);
-  if (origin) report_unspecified(*origin, i.line);
+  if (origin) report_unspecified(*origin, i.position);
 }
 
-void OrderProver::report_unspecified(const UnspecifiedValues::Origin& origin, uint32_t line) {
+void OrderProver::report_unspecified(const UnspecifiedValues::Origin& origin, uint32_t position) {
   const bool is_load = origin.kind == UnspecifiedValues::Origin::Load;
-  findings_.add(is_load ? reason_name(UnprovedReason::Uninitialized) : source_name(ScheduleSource::InactiveLane), origin.line,
-                line);
+  findings_.add(is_load ? reason_name(UnprovedReason::Uninitialized) : source_name(ScheduleSource::InactiveLane),
+                origin.position, position);
 }
 
 // A barrier of only some of the block's threads orders nothing, since the schedule may decide which threads these are.
@@ -244,7 +244,7 @@ bool OrderProver::find(const WarpContext& warp, BlockClock& block, uint8_t* addr
 
 LaneAccess OrderProver::describe(const Instruction& i, const MemoryAccess& t) const {
   LaneAccess access;
-  access.line = i.line, access.strong = t.is_strong();
+  access.position = i.position, access.strong = t.is_strong();
   access.reads = t.kind != AccessKind::Write && !(t.kind == AccessKind::Read && i.result_unused);
   access.non_coherent = i.schedule_source == ScheduleSource::StaleRead;
   if (t.kind == AccessKind::Read) return access;
@@ -279,7 +279,7 @@ void OrderProver::access_own_memory(const WarpContext& warp, BlockClock& block, 
                                     uint32_t lane) {
   if (t.kind == AccessKind::Read && i.result_unused) return;
   if (!block.unspecified[warp.warp].access_own_memory(*kernel_, warp, i, t, lane))
-    on_unproved(UnprovedReason::Uninitialized, i.line, 0);
+    on_unproved(UnprovedReason::Uninitialized, i.position, 0);
 }
 
 void OrderProver::observe(const WarpContext& warp, BlockClock& block, const Instruction& i, const MemoryAccess& t) {
@@ -382,7 +382,7 @@ void OrderProver::access_lane(const WarpContext& warp, BlockClock& block, const 
     const uint32_t parts = values.unspecified_parts(warp, t.values, lane);  // a mask of the stored registers
     if (parts && is_shared(warp, address))
       return store_unspecified(location, now, access, parts, t.values.part_bytes(t.bytes), current, t.bytes);
-    if (parts) report_unspecified(values.origin(), i.line);
+    if (parts) report_unspecified(values.origin(), i.position);
   }
   if (t.kind == AccessKind::Read) access.tracks_unwritten_bytes = follow_unwritten(warp, i, lane, 0, location.written, t.bytes);
   access_element(location, now, access, current, t.bytes, value);
@@ -438,7 +438,7 @@ void OrderProver::access_element(const ShadowLocation& location, const Accessor&
   set_current(location, bytes);
   const bool initialized = all_written(location.written, bytes);
   if (access.reads && !initialized && !access.tracks_unwritten_bytes)
-    on_unproved(UnprovedReason::Uninitialized, access.line, 0);
+    on_unproved(UnprovedReason::Uninitialized, access.position, 0);
   const bool is_sum = access.kind == PhaseKind::CommutingUpdates && is_float_sum(access.family);
   for (uint32_t offset = 0; offset < bytes;) {
     const uint32_t word_bytes = std::min(kWordBytes - (location.offset + offset) % kWordBytes, bytes - offset);
@@ -459,7 +459,7 @@ void OrderProver::access_word(const ShadowLocation& location, uint32_t offset, u
   if (word && word->bytes && bytes == kWordBytes) shadow_.restore_word(*word, now, order_);
   if (word && !word->bytes && bytes == kWordBytes) return phases_.access(word->whole, now, access, start);
   WordPhase* parts = word ? shadow_.bytes(*word) : nullptr;
-  if (!parts) return full_ = true, on_unproved(UnprovedReason::CheckMemoryFull, access.line, 0);
+  if (!parts) return full_ = true, on_unproved(UnprovedReason::CheckMemoryFull, access.position, 0);
   // Updates join each other only as whole words.
   if (access.kind == PhaseKind::CommutingUpdates) access.kind = PhaseKind::SingleAccess;
   for (uint32_t k = 0; k < bytes; k++) phases_.access(parts[offset % kWordBytes + k], now, access, start);
@@ -543,7 +543,7 @@ void OrderProver::on_launch_end(const Launch& launch, const LaunchResult& result
   histories_.end_launch(findings_);
   if (result.fault != KernelFault::None) on_unproved(UnprovedReason::Fault, 0, 0);
   verdict_ = findings_.json();
-  if (!report_) findings_.print(launch.program->name.c_str(), launch.program->position);
+  if (!report_) findings_.print(launch.program->name);
   findings_.clear();
 }
 

@@ -58,7 +58,7 @@ class OrderProver : public Observer, public PhaseObserver, public LaunchVerdicts
   std::string verdict() const override { return verdict_; }
 
  private:
-  void on_unproved(UnprovedReason reason, uint32_t line, uint32_t other_line) override;
+  void on_unproved(UnprovedReason reason, uint32_t position, uint32_t other_position) override;
   void on_rule(Rule rule) override { findings_.add(rule); }
 
   struct Range {
@@ -84,7 +84,7 @@ class OrderProver : public Observer, public PhaseObserver, public LaunchVerdicts
             ShadowLocation& location);  // returns false for the lane's own memory
   void store_unspecified(const ShadowLocation& location, const Accessor& now, LaneAccess access, uint32_t parts,
                          uint32_t part_bytes, const uint8_t* current, uint32_t bytes);
-  void report_unspecified(const UnspecifiedValues::Origin& origin, uint32_t line);
+  void report_unspecified(const UnspecifiedValues::Origin& origin, uint32_t position);
   void access_own_memory(const WarpContext& warp, BlockClock& block, const Instruction& i, const MemoryAccess& t,
                          uint32_t lane);
   void check_allocation(uint64_t begin);

@@ -24,9 +24,9 @@ void move_to_word(AccessorSummary& accessors, uint32_t word) {
 }
 
 // Returns a phase that no access can join, and that is before an access if all these accessors are.
-WordPhase completed_phase(const AccessorSummary& accessors, uint32_t line) {
+WordPhase completed_phase(const AccessorSummary& accessors, uint32_t position) {
   WordPhase phase;
-  phase.current = accessors, phase.kind = PhaseKind::SingleAccess, phase.line = line;
+  phase.current = accessors, phase.kind = PhaseKind::SingleAccess, phase.position = position;
   return phase;
 }
 
@@ -117,7 +117,7 @@ bool ShadowMemory::restore_word(ShadowWord& word, const Accessor& now, HappensBe
     if (!order.is_before(word.bytes[k].current, now)) return false;
     accessors = order.unite(accessors, word.bytes[k].current);
   }
-  word.whole = completed_phase(accessors, word.bytes[0].line);
+  word.whole = completed_phase(accessors, word.bytes[0].position);
   for (uint32_t k = 0; k < kWordBytes; k++)
     word.whole.written |= word.bytes[k].written && word.bytes[k].current.operation == accessors.operation;
   word.bytes.reset();
@@ -135,7 +135,7 @@ bool ShadowMemory::restore_row(ShadowLine& line, const Accessor& now, HappensBef
     if (!order.is_earlier_operation(word.whole.current.operation, now)) return false;
     accessors = order.unite(accessors, word.whole.current);
   }
-  line.row = completed_phase(accessors, line.words[0].whole.line), line.silent_words = 0;
+  line.row = completed_phase(accessors, line.words[0].whole.position), line.silent_words = 0;
   line.words.reset();
   used_ -= kWordsPerLine * sizeof(ShadowWord);
   return true;

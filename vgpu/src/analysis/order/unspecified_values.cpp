@@ -106,7 +106,7 @@ const UnspecifiedValues::Origin* UnspecifiedValues::step(const DecodedFunction& 
 
 void UnspecifiedValues::shuffle(const DecodedFunction& function, const Instruction& i, uint32_t active,
                                 const ShuffleSources& sources) {
-  if (sources.unspecified) origin_ = {Origin::Shuffle, i.line};
+  if (sources.unspecified) origin_ = {Origin::Shuffle, i.position};
   const uint32_t value = lanes_of(i.a), operands = (lanes_of(i.b) | lanes_of(i.c) | lanes_of(i.e)) & active;
   uint32_t result = sources.unspecified | operands;
   for_each_lane(active, [&](uint32_t lane) { result |= (value >> sources.lane[lane] & 1) << lane; });
@@ -134,7 +134,7 @@ bool UnspecifiedValues::mark_loaded(const DecodedFunction& function, const Instr
 bool UnspecifiedValues::load(const DecodedFunction& function, const Instruction& i, uint32_t lane, uint32_t offset,
                              uint32_t bytes) {
   if (!mark_loaded(function, i, lane, offset, bytes)) return false;
-  origin_ = {Origin::Load, i.line};
+  origin_ = {Origin::Load, i.position};
   return true;
 }
 

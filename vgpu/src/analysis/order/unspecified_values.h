@@ -22,7 +22,7 @@ class UnspecifiedValues {
   // The latest instruction that made a value unspecified.
   struct Origin {
     enum Kind : uint8_t { Shuffle, Load } kind = Shuffle;
-    uint32_t line = 0;
+    uint32_t position = 0;
   };
 
   bool empty() const { return registers_.empty() && branches_.empty(); }
