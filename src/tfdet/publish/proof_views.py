@@ -94,7 +94,7 @@ def lines(report: OrderReport) -> Iterator[str]:
 
 def _position_texts(kernel: KernelLaunches, reason: tuple[str, tuple[int, ...]], unit: str) -> list[str]:
     """Return where the instructions of a reason are, if that is in another function or the code names source files."""
-    texts = {}
+    texts: dict[str, None] = {}
     for position in sorted(kernel.positions[reason], key=itemgetter("line", "function")):
         source = " > ".join(Path(line).name for line in reversed(position["source"]))  # calls that were inlined first
         (function,) = demangle([position["function"]])
