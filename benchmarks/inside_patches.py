@@ -1,4 +1,4 @@
-"""Measure each patched op and its original on the CPU, at real and at minimal sizes; runs inside of an environment.
+"""Measure each replaced op and its original on the CPU, at real and at minimal sizes; runs inside of an environment.
 
 Usage: python inside_patches.py REPEATS [WORD...]
 

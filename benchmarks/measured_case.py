@@ -1,4 +1,4 @@
-"""Measure time and memory of one patched op and its original, each in a forked process with its own memory peak.
+"""Measure time and memory of one replaced op and its original, each in a forked process with its own memory peak.
 
 The measured outputs are those that the patch replaces, fetched as a program would: TensorFlow does not execute an op
 whose output is not used.  The profile of a run must contain the original op, or must not, and the results must agree.

@@ -1,4 +1,4 @@
-"""The calls by which patched ops are measured, at real and at minimal sizes."""
+"""The calls by which replaced ops are measured, at real and at minimal sizes."""
 
 import numpy as np
 import tensorflow as tf

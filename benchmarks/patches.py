@@ -1,4 +1,4 @@
-"""Overhead of the patches: time and peak memory of each patched op and the original, in the same run, on the CPU.
+"""Overhead of the patches: time and peak memory of each replaced op and the original, in the same run, on the CPU.
 
 Usage: python benchmarks/patches.py [ENV] [--json | --write] [--repeats N]     default: tf2.0, which needs every patch
 --write stores the costs in matrix/costs, for `tfdet show`.  Baseline: the original op.

@@ -24,7 +24,7 @@ HEADER = {
     "devices": ["CPU:0"],
     "xla": "switched off",
     "environment": {},
-    "probe": "synthetic",
+    "digest": "synthetic",
 }
 
 

@@ -1,9 +1,9 @@
-"""Inside a real TensorFlow 2: do patched ops go with loops, functions, jacobians and forward mode as the originals do?
+"""Inside a real TensorFlow 2: do replaced ops go with loops, functions, jacobians and forward mode as the originals do?
 
     python calculus_checks.py        prints one JSON object, {"faults": [...], "compared": n}
 
 Every op is put through every use below, with the originals and with the patches; where the originals get through,
-the patched ops have to, with the same numbers.
+the replaced ops have to, with the same numbers.
 """
 
 import json

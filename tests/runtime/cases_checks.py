@@ -1,4 +1,4 @@
-"""The calls that math_checks.py compares: every patched op in its dtypes, layouts, shapes and odd inputs."""
+"""The calls that math_checks.py compares: every replaced op in its dtypes, layouts, shapes and odd inputs."""
 
 from cases_images_checks import contrasts, crops, resizes
 from cases_layers_checks import bias, depthwise, losses, norms

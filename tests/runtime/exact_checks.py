@@ -1,4 +1,4 @@
-"""Inside a real TensorFlow: are the additions of the patched ops exact, so that no order of them can matter?
+"""Inside a real TensorFlow: are the additions of the replaced ops exact, so that no order of them can matter?
 
     python exact_checks.py        prints one JSON object, {"faults": [...], "compared": n, "control": {op: differed}}
 

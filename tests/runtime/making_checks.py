@@ -1,4 +1,4 @@
-"""Random inputs for the cases of math_checks.py, which compare a patched op with its original, in several modes."""
+"""Random inputs for the cases of math_checks.py, which compare a replaced op with its original, in several modes."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""Inside a real TensorFlow: is every patched op the same mathematics as the original?
+"""Inside a real TensorFlow: is every replaced op the same mathematics as the original?
 
     python math_checks.py        one JSON line for each case: {"case", "patch", "compared": modes, "faults": [...]}
 
@@ -58,13 +58,13 @@ class Case:
         return values, []
 
     def faults(self, original_results):
-        """Return how the results of the installed patched op differ from the original's."""
+        """Return how the results of the installed replaced op differ from the original's."""
         faults = []
         for mode, expected in original_results.items():
             try:
                 faults += ["%s: %s" % (mode, fault) for fault in self.compare(expected, self.results(mode))]
             except Exception:
-                faults.append("%s: the patched op fails: %s" % (mode, traceback.format_exc()[-1500:]))
+                faults.append("%s: the replaced op fails: %s" % (mode, traceback.format_exc()[-1500:]))
         return faults
 
     def results(self, mode):

@@ -1,4 +1,4 @@
-"""Patched ops reject the same wrong arguments as the original ops."""
+"""Replaced ops reject the same wrong arguments as the original ops."""
 
 import numpy as np
 import tensorflow as tf
@@ -107,7 +107,7 @@ def _raised(call, eager):
 
 
 def error_differences():
-    """Return how the errors of patched ops differ from those of the originals, as text."""
+    """Return how the errors of replaced ops differ from those of the originals, as text."""
     faults = []
     for key, calls in _bad_calls().items():
         if key not in KEYS:

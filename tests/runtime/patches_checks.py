@@ -1,4 +1,4 @@
-"""Inside a real TensorFlow: which graphs the patched ops build, which arguments they reject, and how they are restored.
+"""Inside a real TensorFlow: the graphs of the replaced ops, the arguments that they reject, and their restoration.
 
     python patches_checks.py '{"order_dependent": ["BiasAddGrad", ...], "patched": true}'
 

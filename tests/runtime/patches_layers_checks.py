@@ -1,4 +1,4 @@
-"""Keras layers and losses that use patched ops, forward and backward."""
+"""Keras layers and losses that use replaced ops, forward and backward."""
 
 import numpy as np
 import tensorflow as tf

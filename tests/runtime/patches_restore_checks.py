@@ -11,7 +11,7 @@ from tfdeterminism.patches import Replacements
 
 
 def _second_name(function):
-    """Return the result of the original, used for integers, after the patched op in the same name scope."""
+    """Return the result of the original, used for integers, after the replaced op in the same name scope."""
     with tf1.name_scope("Outer"):
         function(random((3, 2)), [0, 0, 1], 4)
         return function(ints(9, (3, 2)), [0, 0, 1], 4)

@@ -1,4 +1,4 @@
-"""Forward and backward calls of every patched op."""
+"""Forward and backward calls of every replaced op."""
 
 import tensorflow as tf
 from patches_base_checks import KEYS, VERSION, grad, ints, random, raw, tf1, variable

@@ -1,4 +1,4 @@
-"""Inside a real TensorFlow: any call of a patched op, asked for line by line.
+"""Inside a real TensorFlow: any call of a replaced op, asked for line by line.
 
     python properties_checks.py < calls       one line of JSON a call; one line {"faults": [...]} an answer
 
@@ -262,7 +262,7 @@ FAMILIES = dict((function.__name__, function) for function in (
 
 
 def answer(request):
-    """Return how the patched op differs from the original and from NumPy in this call, as text."""
+    """Return how the replaced op differs from the original and from NumPy in this call, as text."""
     patch, call, inputs, terms, expected = FAMILIES[request["family"]](request)
     # bfloat16 has no NumPy type that old versions can print: its rounding is named.
     case = Case("", patch, call, inputs, terms=terms, expected=expected, eps=request["dtype"])
@@ -276,9 +276,9 @@ def answer(request):
     if isinstance(original, Exception):
         if type(original) is type(actual) or _no_kernel(original):
             return []
-        return ["the original raises %r, the patched op %r" % (original, actual)]
+        return ["the original raises %r, the replaced op %r" % (original, actual)]
     if isinstance(actual, Exception):
-        return ["the patched op raises %r" % actual]
+        return ["the replaced op raises %r" % actual]
     return case.compare(original, actual)
 
 
@@ -305,7 +305,7 @@ def _outcome(case):
 
 
 def _no_kernel(error):
-    """Whether the original op has no kernel for this dtype; the patched op may have one."""
+    """Whether the original op has no kernel for this dtype; the replaced op may have one."""
     return isinstance(error, (tf.errors.NotFoundError, tf.errors.UnimplementedError))
 
 

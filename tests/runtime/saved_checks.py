@@ -1,4 +1,4 @@
-"""Inside a real TensorFlow: saved graphs and models of patched ops run, and differentiate, where they are loaded.
+"""Inside a real TensorFlow: saved graphs and models of replaced ops run, and differentiate, where they are loaded.
 
     python saved_checks.py originals FOLDER     what TensorFlow's own ops give, once they were saved and loaded
     python saved_checks.py save FOLDER          under the library

@@ -1,4 +1,4 @@
-"""Cases as functions: saves, loads and freezes them, and differentiates them twice, as patched ops must allow."""
+"""Cases as functions: saves, loads and freezes them, and differentiates them twice, as replaced ops must allow."""
 
 import tensorflow as tf
 from saved_base_checks import (

@@ -1,4 +1,4 @@
-"""A Keras model with a patched op, saved in each file format of Keras and loaded again."""
+"""A Keras model with a replaced op, saved in each file format of Keras and loaded again."""
 
 import tensorflow as tf
 from saved_base_checks import VERSION, path, values
@@ -6,7 +6,7 @@ from saved_functions_checks import derivatives
 
 
 class Sums(tf.keras.layers.Layer):
-    """Sums the rows of its input by the patched op unsorted_segment_sum."""
+    """Sums the rows of its input by the replaced op unsorted_segment_sum."""
 
     def call(self, x):
         return tf.math.unsorted_segment_sum(x, tf.cast(tf.zeros_like(x[:, 0]), tf.int32), 3)

@@ -1,4 +1,4 @@
-"""Patched ops in real TensorFlows: equal results, no order-dependent op, every Keras layer, restoring the originals."""
+"""Replaced ops in real TensorFlows: equal results, no order-dependent op, every Keras layer, restoration."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def test_the_audit_lists_the_order_dependent_ops(checkout: Project) -> None:
 @pytest.mark.tensorflow
 @pytest.mark.parametrize("key", ENVIRONMENTS)
 def test_no_order_dependent_op_is_left(checkout: Project, tf_python: Callable[[str], Path], key: str) -> None:
-    """Graphs of every patched op and of Keras layers, forward and backward; without patches each fails."""
+    """Graphs of every replaced op and of Keras layers, forward and backward; without patches each fails."""
     ops = order_dependent(checkout, key)
     [unpatched] = run_check_for_json(checkout, tf_python(key), "patches_checks.py", request(ops, patched=False))
     assert unpatched["structure"] and all(unpatched["structure"].values())

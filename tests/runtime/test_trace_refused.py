@@ -34,7 +34,7 @@ def _two_steps(builder: TraceBuilder, run: int) -> None:
 
 
 def test_traces_with_another_digest_function_are_not_compared(make: Callable[..., Path]) -> None:
-    runs = [str(make(_one_step, 0, probe="SHA-1")), str(make(_one_step, 1))]
+    runs = [str(make(_one_step, 0, digest="SHA-1")), str(make(_one_step, 1))]
     with pytest.raises(trace_format.TraceFormatError, match="traces of different digests: SHA-1 and by hand"):
         trace_diff.compare(runs)
 

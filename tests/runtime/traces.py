@@ -15,7 +15,7 @@ from tfdeterminism.trace.schema import format as trace_format
 from tfdeterminism.trace.schema import tensor_values
 from tfdeterminism.trace.schema.writer import Writer
 
-HEADER: dict[str, Any] = {**synthetic.HEADER, "numpy": "2.0", "probe": "by hand"}
+HEADER: dict[str, Any] = {**synthetic.HEADER, "numpy": "2.0", "digest": "by hand"}
 
 
 class TraceBuilder:

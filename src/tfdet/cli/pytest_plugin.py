@@ -276,9 +276,9 @@ def _cells(records: list[Record], solution: str) -> Iterator[tuple[str, Inferred
 
 
 def _is_reproducible(cell: InferredCell, proves: bool) -> bool:
-    from tfdet.verdicts.infer import EQUAL_VERDICTS, Verdict
+    from tfdet.verdicts.infer import NO_DIFFERENCE_VERDICTS, Verdict
 
-    return cell.verdict is Verdict.SCHEDULE_INDEPENDENT if proves else cell.verdict in EQUAL_VERDICTS
+    return cell.verdict is Verdict.SCHEDULE_INDEPENDENT if proves else cell.verdict in NO_DIFFERENCE_VERDICTS
 
 
 def _proof_text(records: list[Record]) -> str:
@@ -297,9 +297,9 @@ def _fallback_text(records: list[Record]) -> str:
 
 def _failure_detail(cell: InferredCell, records: list[Record]) -> str:
     """Return the proofs, the largest difference or the errors; empty for a difference that is not numeric."""
-    from tfdet.verdicts.infer import EQUAL_VERDICTS, Verdict
+    from tfdet.verdicts.infer import NO_DIFFERENCE_VERDICTS, Verdict
 
-    if cell.verdict in EQUAL_VERDICTS:
+    if cell.verdict in NO_DIFFERENCE_VERDICTS:
         return f"\n{_proof_text(records)}"
     if cell.verdict is Verdict.NONDETERMINISTIC:
         ulps = [record.max_ulp for record in records if record.max_ulp is not None]

@@ -16,7 +16,7 @@ from tfdet.matrix.models import NONE
 from tfdet.matrix.source_readings import ReadingKind
 from tfdet.publish import audit_tables, refusals, variants
 from tfdet.publish.verdict_symbols import symbol_with_counts
-from tfdet.verdicts.infer import EQUAL_VERDICTS, CellKey, InferredCell, Verdict
+from tfdet.verdicts.infer import NO_DIFFERENCE_VERDICTS, CellKey, InferredCell, Verdict
 from tfdet.verdicts.status import Status
 
 
@@ -175,8 +175,8 @@ class OpRow:
 
 
 # Verdicts of an op that ran on a device under the documented solution without an error.
-_NO_ERROR = EQUAL_VERDICTS
-_RAN = (Verdict.NONDETERMINISTIC, *EQUAL_VERDICTS)
+_NO_ERROR = NO_DIFFERENCE_VERDICTS
+_RAN = (Verdict.NONDETERMINISTIC, *NO_DIFFERENCE_VERDICTS)
 _Behavior = Literal["differs", "differs-under", "raises", "no-error", "compiled", "fails-under"]
 
 

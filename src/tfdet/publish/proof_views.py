@@ -14,7 +14,7 @@ from typing import Any
 from tfdet.audit.demangle import demangle
 from tfdet.store.fast_records import to_summary
 from tfdet.store.records import Proof, Record
-from tfdet.verdicts.infer import EQUAL_VERDICTS, InferredCell, Verdict
+from tfdet.verdicts.infer import NO_DIFFERENCE_VERDICTS, InferredCell, Verdict
 from tfdet.verdicts.proofs import CellProof
 from tfdet_common import virtual_gpu
 from tfdet_common.order_report import KernelLaunches, OrderReport
@@ -130,7 +130,7 @@ def proof_note(cell: InferredCell) -> str:
         return f", proved of {_cases_text(proof.cases)} for {scope}{_comparison_text(proof)}"
     if proof.contradicted:
         return f", and yet proved: {', '.join(proof.contradicted)}"
-    if cell.verdict not in EQUAL_VERDICTS:
+    if cell.verdict not in NO_DIFFERENCE_VERDICTS:
         return ""
     untried = proof.cases - proof.tried
     reasons = [f"{reason.replace('_', ' ')} ({times})" for reason, times in proof.reasons.items()]

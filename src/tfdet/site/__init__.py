@@ -1,1 +1,1 @@
-"""The published site: HTML pages with a JSON twin each, of matrix, evidence, audits, costs of patched ops and docs."""
+"""The published site: HTML pages with a JSON twin each, of matrix, evidence, audits, costs of replaced ops and docs."""

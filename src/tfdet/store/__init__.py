@@ -1,1 +1,1 @@
-"""The stored files (signed records, audits, costs of patched ops, batch invariance): reading, validation, adding."""
+"""The stored files (signed records, audits, costs of replaced ops, batch invariance): reading, validation, adding."""

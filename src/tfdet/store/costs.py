@@ -1,4 +1,4 @@
-"""Time and memory of tfdeterminism's patched ops: matrix/costs/<device>/<env>.jsonl, by benchmarks/patches.py."""
+"""Time and memory of tfdeterminism's replaced ops: matrix/costs/<device>/<env>.jsonl, by benchmarks/patches.py."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ REMEASURE_COMMAND = "python benchmarks/patches.py ENV --write"
 
 
 class Cost(StrictModel):
-    """The cost of a patched op and of the original op in one run.  Times are in seconds, memory is in MiB."""
+    """The cost of a replaced op and of the original op in one run.  Times are in seconds, memory is in MiB."""
 
     environment: Text
     device: Text
     patch: Text
     size: Text = Field(description="size of the computation, such as 16x224x224x3")
-    seconds: float = Field(gt=0, description="median time of the patched op")
+    seconds: float = Field(gt=0, description="median time of the replaced op")
     original_seconds: float = Field(gt=0)
-    mib: float = Field(ge=0, description="memory peak of the patched op, including its inputs and outputs")
+    mib: float = Field(ge=0, description="memory peak of the replaced op, including its inputs and outputs")
     original_mib: float = Field(ge=0)
     eager_seconds: float | None = Field(
         gt=0, description="median time of an eager call with the smallest inputs; null: not called eagerly"

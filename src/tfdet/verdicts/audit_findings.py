@@ -1,4 +1,4 @@
-"""Derive findings from stored audits: which kernels of a source a build contains, and which kernels no source claims.
+"""Derive findings from stored audits: which kernels of a source a build contains, and which kernels no pattern matches.
 
 An audit reads a build's binaries, without running them.  A source is a known source of nondeterminism.  A kernel's
 signature is its name with template arguments, its family the name without them.
@@ -217,9 +217,9 @@ class AuditIndex:
 
     def kernels_without_source(self, sources: Iterable[Source]) -> list[KernelRow]:
         """Return the order-dependent and unresolved kernels that no source's pattern matches."""
-        claimed = _any_of([pattern for source in sources if source.audit for pattern in source.audit.kernels])
-        claimed_signatures = _prefix_matches(claimed).among(self._rows_by_signature.keys())
-        return [row for row in self.rows if row.kernel.verdict != "no" and row.signature not in claimed_signatures]
+        matched = _any_of([pattern for source in sources if source.audit for pattern in source.audit.kernels])
+        matched_signatures = _prefix_matches(matched).among(self._rows_by_signature.keys())
+        return [row for row in self.rows if row.kernel.verdict != "no" and row.signature not in matched_signatures]
 
 
 def index_audit(stored: StoredAudit) -> AuditIndex:

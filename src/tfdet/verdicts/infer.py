@@ -42,7 +42,7 @@ class Verdict(StrEnum):
 
 
 # The verdicts of cells whose runs were all equal.
-EQUAL_VERDICTS = (Verdict.SCHEDULE_INDEPENDENT, Verdict.DETERMINISTIC, Verdict.TOO_FEW, Verdict.NOT_SHOWN)
+NO_DIFFERENCE_VERDICTS = (Verdict.SCHEDULE_INDEPENDENT, Verdict.DETERMINISTIC, Verdict.TOO_FEW, Verdict.NOT_SHOWN)
 
 _BIT = {name: 1 << number for number, name in enumerate(get_args(Observation))}
 _DIFFERS, _UNSUPPORTED = _BIT["differs"], _BIT["unsupported"]
@@ -121,7 +121,8 @@ class InferredCell:
         """Whether signers have different verdicts; a signer whose records only show that it did not run is ignored."""
         ignored = (Verdict.STALE, Verdict.UNSUPPORTED, Verdict.FAILED)
         verdicts = {signer.verdict for signer in self.by_signer if signer.verdict not in ignored}
-        if verdicts.intersection(EQUAL_VERDICTS) != {Verdict.SCHEDULE_INDEPENDENT}:  # equal runs agree with a proof
+        without_difference = verdicts.intersection(NO_DIFFERENCE_VERDICTS)
+        if without_difference != {Verdict.SCHEDULE_INDEPENDENT}:  # runs without a difference agree with a proof
             verdicts.discard(Verdict.SCHEDULE_INDEPENDENT)
         return len(verdicts) > 1
 
@@ -250,7 +251,7 @@ _Cases = Mapping[_Place, _Case]
 _DECIDING = {
     Verdict.NONDETERMINISTIC: _DIFFERS,
     Verdict.RAISES: _BIT["raises"],
-    **dict.fromkeys(EQUAL_VERDICTS, _BIT["equal"]),
+    **dict.fromkeys(NO_DIFFERENCE_VERDICTS, _BIT["equal"]),
 }
 # Machines can also agree that a case does not run; for signers that is not a result.
 _DECIDING_FOR_MACHINES = {**_DECIDING, Verdict.UNSUPPORTED: _UNSUPPORTED, Verdict.FAILED: _INCOMPLETE}
@@ -317,7 +318,7 @@ def _infer(solution: str, cases: _Cases, controls: _Cases) -> InferredCell:
     if verdict is Verdict.DETERMINISTIC and runs < MIN_RUNS:
         verdict = Verdict.TOO_FEW
     proof = _proof(ran)
-    if proof and proof.is_whole and verdict in EQUAL_VERDICTS:
+    if proof and proof.is_whole and verdict in NO_DIFFERENCE_VERDICTS:
         verdict = Verdict.SCHEDULE_INDEPENDENT
     return InferredCell(
         verdict,

@@ -15,19 +15,19 @@ from tfdet.matrix.load import Matrix, natural_sort_key
 from tfdet.matrix.models import NONE, Claim, Solution
 from tfdet.matrix.plan import claims_of, combine_claims
 from tfdet.verdicts.audit_findings import AuditFinding, AuditIndex
-from tfdet.verdicts.infer import EQUAL_VERDICTS, CellKey, InferredCell, Verdict
+from tfdet.verdicts.infer import NO_DIFFERENCE_VERDICTS, CellKey, InferredCell, Verdict
 
 # {claimed outcome: the verdicts that contradict it}
 _CONTRADICTING = {
     "deterministic": (Verdict.NONDETERMINISTIC, Verdict.RAISES),
     "nondeterministic": (Verdict.DETERMINISTIC,),
-    "raises": (Verdict.NONDETERMINISTIC, *EQUAL_VERDICTS),
+    "raises": (Verdict.NONDETERMINISTIC, *NO_DIFFERENCE_VERDICTS),
 }
 
 # Pairs of verdicts of the same cell, by a GPU and its emulation or by two machines, that contradict each other.
 CONFLICTING_VERDICTS = [
-    *({Verdict.NONDETERMINISTIC, other} for other in (*EQUAL_VERDICTS, Verdict.RAISES)),
-    *({Verdict.RAISES, other} for other in EQUAL_VERDICTS),
+    *({Verdict.NONDETERMINISTIC, other} for other in (*NO_DIFFERENCE_VERDICTS, Verdict.RAISES)),
+    *({Verdict.RAISES, other} for other in NO_DIFFERENCE_VERDICTS),
 ]
 
 

@@ -160,7 +160,7 @@ API int cublasLtMatrixLayoutDestroy(MatrixLayout* layout) { return delete layout
 API int cublasLtMatmulAlgoGetHeuristic(void*, const MatmulDescriptor* descriptor, const MatrixLayout* a, const MatrixLayout* b,
                                        const MatrixLayout* c, const MatrixLayout* d, void*, int requested, Heuristic* results,
                                        int* returned) {
-  return run_query("cublasLtMatmulAlgoGetHeuristic", [&] {
+  return run_if_fallback_enabled("cublasLtMatmulAlgoGetHeuristic", [&] {
     if (!descriptor || !a || !b || !c || !d || requested < 1 || !results || !returned) throw InvalidValue();
     *results = {}, *returned = 0;
     const double any_scale[2] = {};

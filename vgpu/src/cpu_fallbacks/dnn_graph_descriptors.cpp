@@ -175,7 +175,8 @@ API int cudnnBackendFinalize(Handle* handle) {
   if (!handle) return cudnn_status().invalid_value;
   GraphDescriptor& descriptor = *handle->descriptor;
   if (is_value_descriptor(descriptor.type)) return descriptor.is_finalized = true, kSuccess;
-  return run_query(call_of_finalize(descriptor.type), [&] { finalize(descriptor), descriptor.is_finalized = true; });
+  return run_if_fallback_enabled(call_of_finalize(descriptor.type),
+                                 [&] { finalize(descriptor), descriptor.is_finalized = true; });
 }
 
 API int cudnnBackendExecute(void* library, Handle* plan, Handle* variant_pack) {

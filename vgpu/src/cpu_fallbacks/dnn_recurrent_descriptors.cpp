@@ -132,11 +132,11 @@ void set_packed(TensorDescriptor* descriptor, int kind, Dims dims) {
 }  // namespace
 
 API int cudnnDropoutGetStatesSize(void*, size_t* bytes) {
-  return run_query("cudnnDropoutGetStatesSize", [&] { *bytes = 8; });  // any size does: nothing uses the states
+  return run_if_fallback_enabled("cudnnDropoutGetStatesSize", [&] { *bytes = 8; });  // any size does: nothing uses the states
 }
 API int cudnnGetRNNTempSpaceSizes(void*, const Recurrent* network, int training, const Sequences* x, size_t* workspace_bytes,
                                   size_t* reserve_bytes) {
-  return run_query("cudnnGetRNNTempSpaceSizes", [&] {
+  return run_if_fallback_enabled("cudnnGetRNNTempSpaceSizes", [&] {
     required(network).check(), required(x).check();
     const size_t size = compute_size(data_type_of(network->kind));
     if (workspace_bytes) *workspace_bytes = 0;
@@ -144,7 +144,7 @@ API int cudnnGetRNNTempSpaceSizes(void*, const Recurrent* network, int training,
   });
 }
 API int cudnnGetRNNWeightSpaceSize(void*, const Recurrent* network, size_t* bytes) {
-  return run_query("cudnnGetRNNWeightSpaceSize", [&] {
+  return run_if_fallback_enabled("cudnnGetRNNWeightSpaceSize", [&] {
     required(network).check();
     *bytes = size_t(network->weight_count()) * size_of(data_type_of(network->kind));
   });
@@ -153,7 +153,7 @@ API int cudnnGetRNNWeightSpaceSize(void*, const Recurrent* network, size_t* byte
 // recurrent ones.
 API int cudnnGetRNNWeightParams(void*, const Recurrent* network, int pseudo_layer, size_t, char* weights, int number,
                                 TensorDescriptor* matrix_desc, void** matrix, TensorDescriptor* bias_desc, void** bias) {
-  return run_query("cudnnGetRNNWeightParams", [&] {
+  return run_if_fallback_enabled("cudnnGetRNNWeightParams", [&] {
     required(network).check();
     const int64_t gates = network->gates(), hidden = network->hidden_size;
     if (pseudo_layer < 0 || pseudo_layer >= network->pseudo_layers() || number < 0 || number >= 2 * gates) throw InvalidValue();

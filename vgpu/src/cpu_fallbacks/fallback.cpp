@@ -98,7 +98,7 @@ void check_write_strided(void* data, uint64_t bytes, uint64_t stride, uint64_t c
 void check_read(const void* data, uint64_t bytes) { check_read_strided(data, bytes, bytes, 1); }
 void check_write(void* data, uint64_t bytes) { check_write_strided(data, bytes, bytes, 1); }
 
-int run_query(const char* call, const std::function<void()>& f) {
+int run_if_fallback_enabled(const char* call, const std::function<void()>& f) {
   if (!is_fallback_enabled(call)) return report_unsupported(call);
   try {
     return f(), kSuccess;

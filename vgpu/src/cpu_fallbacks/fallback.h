@@ -42,7 +42,7 @@ int run_fallback_on_stream(const char* call, void* stream, const std::function<O
 
 // Runs f() as a call that computes nothing on the device, such as the size of a workspace: the library's status, or that of a
 // call that is not supported if the fallback is off or f() throws FallbackUnsupported.
-int run_query(const char* call, const std::function<void()>& f);
+int run_if_fallback_enabled(const char* call, const std::function<void()>& f);
 
 bool is_fallback_enabled(const char* call);  // whether VGPU_CPU_FALLBACKS names its library
 

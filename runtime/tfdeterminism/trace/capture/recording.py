@@ -218,7 +218,7 @@ class Recording(object):
                 "started": time.time(), "devices": [],  # not known yet; each definition names its own
                 "xla": "as the program asks" if self.xla else "switched off where the program asks",
                 "environment": {name: os.environ[name] for name in _ENVIRONMENT if name in os.environ},
-                "probe": digest.NAME}
+                "digest": digest.NAME}
 
     def _install(self, framework):
         if self.recorder is not None:

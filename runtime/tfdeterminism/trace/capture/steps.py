@@ -38,8 +38,8 @@ class Steps(object):
     def is_recorded(self):
         return self.window is None or self.window[0] <= self.number < self.window[1]
 
-    def starts_later(self, steps=None):
-        """Return whether the recorded window begins later. steps: within at most so many steps, None for any."""
+    def is_before_window(self, steps=None):
+        """Return whether the recorded window is still to begin. steps: within at most so many steps, None for any."""
         remaining = 0 if self.window is None else self.window[0] - self.number
         return remaining > 0 and (steps is None or remaining <= steps)
 

@@ -25,15 +25,15 @@ class PairAnalysis(object):
     """The causes of the differences of two runs.
 
     pair: an align.table.AlignedPair. result: "same", "diverged" or "structure" (the runs execute different ops).
-    causes: the Causes, the first one first. preexisting: the first read of a state that differs already when recording
-    begins, if there is no other cause. first_step: the earliest step that differs, or None. differing, missing: numbers
-    of records. dismissed: {module of dismissals: number of records that it explains}.
+    causes: the Causes, the first one first. initial_difference: the first read of a state that differs already when
+    recording begins, if there is no other cause. first_step: the earliest step that differs, or None. differing,
+    missing: numbers of records. dismissed: {module of dismissals: number of records that it explains}.
     """
 
     def __init__(self, pair):
         self.pair = pair
         self.causes = []
-        self.first_step = self.preexisting = None
+        self.first_step = self.initial_difference = None
         self.dismissed = collections.Counter()
         self.common_prefix = CommonPrefix(pair)
         self.differs, missing = _differences(pair)
@@ -48,7 +48,7 @@ class PairAnalysis(object):
     def result(self):
         if self.missing or any(root.kind is CauseKind.STRUCTURE for root in self.causes):
             return "structure"
-        if self.causes or self.preexisting is not None:
+        if self.causes or self.initial_difference is not None:
             return "diverged"
         return "structure" if self.common_prefix.is_uneven else "same"
 
@@ -81,9 +81,9 @@ class PairAnalysis(object):
         structural, differing = self._structural()
         self._find_by_value(structural, differing)
         self._add(self._without_consequences(structural))
-        self.preexisting = None if self.causes else self.preexisting
-        if self.causes or self.preexisting:
-            self.first_step = (self.causes or [self.preexisting])[0].step
+        self.initial_difference = None if self.causes else self.initial_difference
+        if self.causes or self.initial_difference:
+            self.first_step = (self.causes or [self.initial_difference])[0].step
 
     def _find_by_value(self, structural, differing):
         """Set the causes of the earliest step that has any; later differences may be consequences."""
@@ -117,9 +117,9 @@ class PairAnalysis(object):
         return causes if all(root.is_state for root in certain) else certain, masked_now
 
     def _set_causes(self, causes):
-        """Set the causes; a state that differs already becomes `preexisting` if there is no other cause."""
+        """Set the causes; a state that differs already becomes `initial_difference` if there is no other cause."""
         self.causes = [root for root in causes if not root.is_state]
-        self.preexisting = causes[0] if causes and not self.causes else None
+        self.initial_difference = causes[0] if causes and not self.causes else None
 
     def _without_consequences(self, structural):
         """Return the structural cause, or [] if another cause explains it."""

@@ -22,8 +22,8 @@ def first_difference_window(analysis):
     if analysis.first_step is None:
         return []
     slots = analysis.step_slots(analysis.first_step)
-    root = (analysis.causes or [analysis.preexisting])[0]
-    positions = numpy.flatnonzero(slots == root.slot) if root.slot is not None else []
+    first_cause = (analysis.causes or [analysis.initial_difference])[0]
+    positions = numpy.flatnonzero(slots == first_cause.slot) if first_cause.slot is not None else []
     start = max(0, int(positions[0]) - _MAX_WINDOW // 4) if len(positions) else 0
     rows = []
     for slot in slots[start:start + _MAX_WINDOW].tolist():

@@ -87,11 +87,11 @@ class TraceDiff(object):
 
     def _add_notes(self, analysis):
         """Add notes on differences without a cause, and correct the result for them."""
-        if analysis.preexisting is not None:
-            unrecorded = analysis.preexisting.kind is CauseKind.UNRECORDED_WRITE
+        if analysis.initial_difference is not None:
+            unrecorded = analysis.initial_difference.kind is CauseKind.UNRECORDED_WRITE
             text = "a state differs, and what writes it was not recorded: {}" if unrecorded else \
                 "a state differs already when recording begins: {}; record from an earlier step"
-            definition = analysis.preexisting.definition
+            definition = analysis.initial_difference.definition
             self.notes.append(text.format(definition["variable"] or definition["node"]))
         elif self.end_mismatch and self.result == "structure" and not analysis.causes:
             if self._is_ended_by_parent(analysis):
@@ -314,7 +314,7 @@ def _check_comparable(runs):
             ("frameworks", [header.get("framework") for header in (left, right)], "trace the same program twice"),
             ((backends.find_for_header(left).label or "framework") + " versions",
              [header.get("version") for header in (left, right)], "other versions round differently"),
-            ("digests", [header.get("probe") for header in (left, right)], "record both with the same tfdeterminism"),
+            ("digests", [header.get("digest") for header in (left, right)], "record both with the same tfdeterminism"),
             ("devices", [header.get("devices") for header in (left, right)],
              "other devices round differently: use the same"),
             ("levels", [header.get("level") for header in (left, right)], "record both with the same --level"),

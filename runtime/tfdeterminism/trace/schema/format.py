@@ -16,7 +16,7 @@ Blocks by tag:
           graph leaves open | "ops"), steps ([first, end] or null), pid,
           rank (the process's name), parent (the name of the process that started it, or null), started
           (seconds since 1970), devices (list of names), xla (a text: whether XLA is switched off),
-          environment (determinism-related variables that are set), probe (how digests are computed).
+          environment (determinism-related variables that are set), digest (how digests are computed).
     DEFS  zlib of a JSON list of definitions (below). A later definition of an id replaces an
           earlier one. Every id is defined before its first record.
     RECS  records: items of RECORD_DTYPE, in the order in which they were observed.

@@ -23,7 +23,7 @@ _FIELDS = {"id": int, "function": str, "trace": int, "node": str, "op": str, "ou
            "calls": list, "traits": list, "attrs": dict, "replica": int, "thread": str, "recorded": bool}
 _TEXT, _INTEGER, _NUMBER = (str, type(None)), (int, type(None)), (int, float, type(None))
 _VALIDATORS = {b"HEAD": {"framework": _TEXT, "version": _TEXT, "numpy": _TEXT, "python": _TEXT, "argv": [str],
-                         "probe": _TEXT, "cwd": _TEXT, "level": _TEXT, "steps": [int], "devices": [str], "xla": _TEXT,
+                         "digest": _TEXT, "cwd": _TEXT, "level": _TEXT, "steps": [int], "devices": [str], "xla": _TEXT,
                          "environment": {}, "rank": _TEXT, "pid": _INTEGER, "parent": _TEXT, "started": _NUMBER},
                b"NOTE": {"kind": _TEXT, "text": _TEXT},
                b"TIME": {"at": (int, float)},

@@ -12,7 +12,7 @@
 
 namespace vgpu {
 
-// Accessor::pattern says which lane of a warp accesses which of the 32 words of a line (row_pattern() in shadow.h).
+// Accessor::pattern says which lane of a warp accesses which of the 32 words of a line (line_pattern() in shadow.h).
 constexpr uint8_t kOneThread = 0xff;  // the pattern of one thread that accesses all words
 
 // The thread that performs an access, and its clocks.

@@ -475,22 +475,22 @@ bool OrderProver::access_lines(const WarpContext& warp, BlockClock& block, const
   const uint32_t lines = t.bytes / kWordBytes, shift = static_cast<uint32_t>(__builtin_ctz(lines));
   if (access.kind != PhaseKind::WritesOfOneValue && access.kind != PhaseKind::UnchangedValue) return false;
   uint8_t gathered[16 * kWarpSize];
-  const bool is_row = t.values.count == 1 && t.values.stride == t.bytes;  // of registers, in the layout of memory
-  const uint8_t* const value = is_row ? t.values.parts[0] : gathered;
-  if (access.kind == PhaseKind::WritesOfOneValue && !is_row)
+  const bool is_contiguous = t.values.count == 1 && t.values.stride == t.bytes;  // of registers, in the layout of memory
+  const uint8_t* const value = is_contiguous ? t.values.parts[0] : gathered;
+  if (access.kind == PhaseKind::WritesOfOneValue && !is_contiguous)
     for (uint32_t l = 0; l < kWarpSize; l++) gather(t.values, l, t.bytes, gathered + l * t.bytes);
   for (uint32_t k = 0; k < lines; k++) {
     ShadowLocation location;
     uint8_t* const address = first_address + k * kLineBytes;
     if (!find(warp, block, address, location)) return k > 0;  // own memory, or too little memory for shadows
     access.in_shared = location.space != 0;
-    now.pattern = row_pattern(shift, k), now.lane = row_lane(now.pattern, 0);
+    now.pattern = line_pattern(shift, k), now.lane = lane_of_word(now.pattern, 0);
     const uint8_t* line_value = value + k * kLineBytes;
     if (access_line(location, now, access, address, line_value)) continue;
     Accessor lane = now;
     const WarpClock* clock = block.warps[warp.warp].get();
     for (uint32_t offset = 0; offset < kLineBytes; offset += kWordBytes) {
-      lane.pattern = 0, lane.lane = row_lane(now.pattern, offset / kWordBytes);
+      lane.pattern = 0, lane.lane = lane_of_word(now.pattern, offset / kWordBytes);
       lane.synchronized = clock ? clock->known[lane.lane] : nullptr;
       const ShadowLocation at_word = location + offset;
       if (t.kind == AccessKind::Read)
@@ -521,20 +521,21 @@ void OrderProver::prefetch_next(const Instruction& i, uint64_t address) {
 bool OrderProver::access_line(const ShadowLocation& location, const Accessor& now, LaneAccess& access, const uint8_t* address,
                               const uint8_t* value) {
   ShadowLine& line = *location.line;
-  if (line.words && !shadow_.restore_row(line, now, order_)) return false;
-  if (!ShadowMemory::keeps_row(line, now)) return false;
+  if (line.words && !shadow_.restore_line(line, now, order_)) return false;
+  if (!ShadowMemory::stays_whole(line, now)) return false;
   const WrittenLine written = written_of_line(location.written);
   const bool initialized = written == WrittenLine::All;
   if (written == WrittenLine::Some || (!initialized && access.reads)) return false;
-  if (line.silent_words && !order_.is_before(line.row.current, now)) return false;
+  if (line.unchanged_words && !order_.is_before(line.whole.current, now)) return false;
   const uint32_t equal_words =
       access.kind == PhaseKind::WritesOfOneValue && initialized ? count_equal_words(address, value) : 0;
   access.silent = equal_words == kWordsPerLine;
-  const bool is_partly_silent = equal_words && !access.silent;
+  const bool is_partly_unchanged = equal_words && !access.silent;
   // The words begin phases of different kinds, unless some can join the current one.
-  if (is_partly_silent && !phases_.is_over(line.row, now, access)) return false;
+  if (is_partly_unchanged && !phases_.is_over(line.whole, now, access)) return false;
   set_current(location, kLineBytes);
-  if (phases_.access(line.row, now, access)) line.silent_words = is_partly_silent ? equal_words_mask(address, value) : 0;
+  if (phases_.access(line.whole, now, access))
+    line.unchanged_words = is_partly_unchanged ? equal_words_mask(address, value) : 0;
   if (access.kind != PhaseKind::UnchangedValue) set_written(location.written, kLineBytes);
   return true;
 }

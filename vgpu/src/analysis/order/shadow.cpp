@@ -11,15 +11,15 @@
 namespace vgpu {
 namespace {
 
-// Whether `accessors`, which may stand for a row of words, still do so once `now` has accessed the row.  Accesses before
+// Whether `accessors`, which may stand for a line of words, still do so once `now` has accessed the line.  Accesses before
 // the clock now.lockstep_clock are before `now`, whichever lanes made them.
 bool keeps_pattern(const AccessorSummary& accessors, const Accessor& now) {
   return !accessors.is_of(now) || accessors.pattern == now.pattern || accessors.clock < now.lockstep_clock;
 }
 
-// Reduces a row's accessors to those of one of its words.
+// Reduces a line's accessors to those of one of its words.
 void move_to_word(AccessorSummary& accessors, uint32_t word) {
-  if (accessors.lanes) accessors.lanes = 1u << row_lane(accessors.pattern, word);
+  if (accessors.lanes) accessors.lanes = 1u << lane_of_word(accessors.pattern, word);
   accessors.pattern = 0;
 }
 
@@ -92,9 +92,9 @@ ShadowWord* ShadowMemory::words(ShadowLine& line) {
   line.words = std::make_unique<ShadowWord[]>(kWordsPerLine);
   for (uint32_t k = 0; k < kWordsPerLine; k++) {
     Phase& phase = line.words[k].whole;
-    phase = line.row;
+    phase = line.whole;
     move_to_word(phase.current, k), move_to_word(phase.previous, k);
-    if (line.silent_words >> k & 1) phase.kind = PhaseKind::UnchangedValue;
+    if (line.unchanged_words >> k & 1) phase.kind = PhaseKind::UnchangedValue;
   }
   return line.words.get();
 }
@@ -107,8 +107,8 @@ WordPhase* ShadowMemory::bytes(ShadowWord& word) {
   return word.bytes.get();
 }
 
-bool ShadowMemory::keeps_row(const ShadowLine& line, const Accessor& now) {
-  return !line.words && keeps_pattern(line.row.current, now) && keeps_pattern(line.row.previous, now);
+bool ShadowMemory::stays_whole(const ShadowLine& line, const Accessor& now) {
+  return !line.words && keeps_pattern(line.whole.current, now) && keeps_pattern(line.whole.previous, now);
 }
 
 bool ShadowMemory::restore_word(ShadowWord& word, const Accessor& now, HappensBefore& order) {
@@ -126,7 +126,7 @@ bool ShadowMemory::restore_word(ShadowWord& word, const Accessor& now, HappensBe
 }
 
 // All accesses must be of earlier operations, of which lanes do not matter.
-bool ShadowMemory::restore_row(ShadowLine& line, const Accessor& now, HappensBefore& order) {
+bool ShadowMemory::restore_line(ShadowLine& line, const Accessor& now, HappensBefore& order) {
   AccessorSummary accessors;
   for (uint32_t k = 0; k < kWordsPerLine; k++) {
     const ShadowWord& word = line.words[k];
@@ -135,7 +135,7 @@ bool ShadowMemory::restore_row(ShadowLine& line, const Accessor& now, HappensBef
     if (!order.is_earlier_operation(word.whole.current.operation, now)) return false;
     accessors = order.unite(accessors, word.whole.current);
   }
-  line.row = completed_phase(accessors, line.words[0].whole.position), line.silent_words = 0;
+  line.whole = completed_phase(accessors, line.words[0].whole.position), line.unchanged_words = 0;
   line.words.reset();
   used_ -= kWordsPerLine * sizeof(ShadowWord);
   return true;

@@ -1,5 +1,5 @@
 // Shadow memory: the phase of each memory location, which is the set of its last accesses whose order does not matter (phase.h).
-// There is one for each word of 4 bytes; for each byte, if a word was accessed in part; or for a whole line of 32 words (a row), as
+// There is one for each word of 4 bytes; for each byte, if a word was accessed in part; or for a whole line of 32 words, as
 // long as full warps, or one thread, access all of them consecutively.
 #pragma once
 #include <array>
@@ -19,17 +19,17 @@ struct ShadowWord {
 };
 
 struct ShadowLine {
-  Phase row;  // without `words`: the phase of the first word, which stands for all
-  // If the row is of kind WritesOfOneValue: a mask of the words that the store left unchanged, which are of kind UnchangedValue.
-  uint32_t silent_words = 0;
+  Phase whole;  // without `words`: the phase of the first word, which stands for all
+  // If `whole` is of kind WritesOfOneValue: a mask of the words that the store left unchanged, which are of kind UnchangedValue.
+  uint32_t unchanged_words = 0;
   std::unique_ptr<ShadowWord[]> words;
 };
 static_assert(sizeof(ShadowLine) == 64, "a line of the processor's cache");
 
 // Patterns of a warp's consecutive accesses of 4 << shift bytes, which cover several lines; `line` is the number of this one.
-// row_lane(): the lane that accesses a word.
-constexpr uint8_t row_pattern(uint32_t shift, uint32_t line) { return static_cast<uint8_t>(shift | line << 2); }
-constexpr uint8_t row_lane(uint8_t pattern, uint32_t word) {
+// lane_of_word(): the lane that accesses a word.
+constexpr uint8_t line_pattern(uint32_t shift, uint32_t line) { return static_cast<uint8_t>(shift | line << 2); }
+constexpr uint8_t lane_of_word(uint8_t pattern, uint32_t word) {
   return pattern == kOneThread ? 0 : static_cast<uint8_t>(((pattern >> 2) * kWordsPerLine + word) >> (pattern & 3));
 }
 
@@ -39,12 +39,12 @@ class ShadowMemory {
 
   ShadowLine* line(const uint8_t* pointer);  // nullptr: the capacity is used up
   void prefetch(uint64_t address);  // loads the address's line, if it exists, into the processor's cache
-  ShadowWord* words(ShadowLine& line);  // its 32 words, which replace the row; nullptr: the capacity is used up
+  ShadowWord* words(ShadowLine& line);  // its 32 words, which replace `whole`; nullptr: the capacity is used up
   WordPhase* bytes(ShadowWord& word);  // its 4 bytes, likewise
-  // Whether the row can still stand for all words after an access of this pattern.
-  static bool keeps_row(const ShadowLine& line, const Accessor& now);
-  // Replace words by a row, or bytes by a word, if all previous accesses are before this one; return whether they did.
-  bool restore_row(ShadowLine& line, const Accessor& now, HappensBefore& order);
+  // Whether `whole` can still stand for all words after an access of this pattern.
+  static bool stays_whole(const ShadowLine& line, const Accessor& now);
+  // Replace words by a line, or bytes by a word, if all previous accesses are before this one; return whether they did.
+  bool restore_line(ShadowLine& line, const Accessor& now, HappensBefore& order);
   bool restore_word(ShadowWord& word, const Accessor& now, HappensBefore& order);
 
   void clear();

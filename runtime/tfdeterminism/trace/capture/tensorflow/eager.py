@@ -20,8 +20,9 @@ class EagerRecorder(object):
     gradients: a gradients.Gradients. A `python_call` is a python_calls.PythonCall, the call of a Python
     function by a graph, or None.
     A key is the id of an op's output; recorder.eager.key() returns that of an op's type, the user's line and a count,
-    and recorder.emit_one(key, digest, shape) writes one record. recorder.steps.starts_later(n): whether the steps to be
-    recorded begin later, within n steps. recorder.first_own_id: the parent of a fork defined smaller ids.
+    and recorder.emit_one(key, digest, shape) writes one record. recorder.steps.is_before_window(n): whether
+    the steps to be recorded begin later, within n steps.
+    recorder.first_own_id: the parent of a fork defined smaller ids.
     recorder.values: the ValueRecorder of outputs whose whole values are wanted, or None; an entry is one such output.
     recorder.local, by thread: busy: whether its ops are not recorded; forward: (node, stack) of the op whose gradient
     it computes; python_call.
@@ -84,7 +85,7 @@ class EagerRecorder(object):
     def _on_convert_to_tensor(self, original, value, *args, **kwargs):
         """Note the line that converted a Python value to a tensor; an op that uses it will record it."""
         tensor, recorder = original(value, *args, **kwargs), self._recorder
-        is_recorded = recorder.is_recording_step() or recorder.steps.starts_later(1)
+        is_recorded = recorder.is_recording_step() or recorder.steps.is_before_window(1)
         if recorder.level == "ops" and is_recorded and tf.is_eager(tensor) \
                 and not getattr(recorder.local, "busy", False) and not hasattr(tensor, "_tfdet_given"):
             tensor._tfdet_given = user_frames.stack_of_caller()
@@ -112,7 +113,7 @@ class EagerRecorder(object):
             function = self._keys.find_function(name)
             if self._recorder.level == "ops" and self._recorder.is_recording_step():
                 self._observe(name, function, list(inputs or ()), attrs, outputs)
-            elif self._recorder.level == "ops" and self._recorder.steps.starts_later():
+            elif self._recorder.level == "ops" and self._recorder.steps.is_before_window():
                 self._remember(name, inputs or (), outputs)
             self._recorder.seen_ops = True
             if function is not None:
@@ -220,7 +221,7 @@ class EagerRecorder(object):
     def _remember(self, op_type, inputs, outputs):
         """Note which op made these outputs before recording began, and which line first used Python values."""
         stack = user_frames.stack_of_caller()
-        if self._recorder.steps.starts_later(1):
+        if self._recorder.steps.is_before_window(1):
             for tensor in inputs:
                 if tf.is_eager(tensor) and tensor.dtype not in _SKIPPED and not hasattr(tensor, "_tfdet_made") \
                         and self._labels.owner_of(tensor) is None:

@@ -34,7 +34,7 @@ class OpDispatchMode(pt.DispatchMode):
         recorder.seen_ops = True
         if not recorder.is_recording_step():
             result = function(*args, **kwargs)
-            if recorder.steps.starts_later():
+            if recorder.steps.is_before_window():
                 self._remember(op, args, kwargs, result)
             return result
         try:
