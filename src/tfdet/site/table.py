@@ -35,7 +35,9 @@ def data(facts: SiteFacts) -> Iterator[tuple[str, str]]:
     codes = {name: {value: code for code, value in enumerate(distinct)} for name, distinct in values.items()}
     titles = [facts.matrix.sources[key].title.replace("`", "") for key in values["source"]]
     apis = [facts.matrix.sources[key].api for key in values["source"]]
-    yield from _data_files("static/table-words", "tfdetWords", {"words": values, "titles": titles, "apis": apis})
+    solutions = [facts.matrix.solutions[key].name.replace("`", "") for key in values["solution"]]
+    texts = {"words": values, "titles": titles, "apis": apis, "solutions": solutions}
+    yield from _data_files("static/table-words", "tfdetWords", texts)
     for number in range(_shard_count(facts)):
         shard = rows[number * MAX_SHARD_CELLS : (number + 1) * MAX_SHARD_CELLS]
         columns: dict[str, list[Any]] = {name: [codes[name][row[name]] for row in shard] for name in _CODED_FIELDS}

@@ -23,6 +23,7 @@ from playwright.sync_api import Browser, BrowserContext, Page, expect
 from site_builder import OPS, pages
 
 from tfdet.base.paths import Project
+from tfdet.matrix.load import load_matrix
 from tfdet.site.build import build
 from tfdet.store.records import read_records
 
@@ -93,6 +94,48 @@ def test_no_column_is_cut_on_a_desktop(site: Path, window: Callable[..., Browser
         page = open_page(context, path)
         assert page.evaluate(FIND_CUT_ELEMENTS) == [], (kind, path)
         page.close()
+
+
+# Give the table of all cells these words, {field: words}, and show its rows anew.
+SET_WORDS = """
+(longest) => {
+    const { words, solutions } = window.tfdetWords;
+    for (const [field, texts] of Object.entries(longest)) {
+        const shown = field === "solutions" ? solutions : words[field];
+        shown.forEach((_, at) => { shown[at] = texts[at % texts.length]; });
+    }
+    window.tfdetTable.getRows("active").forEach(row => row.reformat());
+}
+"""
+# Cells and headings of the table of all cells that do not show all of their text.
+FIND_CUT_CELLS = """
+[...document.querySelectorAll("#table .tabulator-cell, #table .tabulator-col-title")].filter(element => {
+    const range = document.createRange();
+    range.selectNodeContents(element);
+    const text = range.getBoundingClientRect(), box = element.getBoundingClientRect();
+    return box.width && text.width && (text.right > box.right || text.bottom > box.bottom || text.top < box.top);
+}).map(element => element.textContent)
+"""
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_each_cell_of_the_table_shows_all_of_its_text(
+    site: Path, window: Callable[..., BrowserContext], width: int
+) -> None:
+    matrix = load_matrix(ROOT / "matrix")
+    page = open_page(window(width), site / "table.html")
+    assert page.evaluate(FIND_CUT_CELLS) == []
+    longest = {
+        "environment": sorted(matrix.environments, key=len)[-9:],
+        "source": sorted(matrix.sources, key=len)[-9:],
+        "solution": sorted(matrix.solutions, key=len)[-9:],
+        "device": ["nvidia-h100-80gb-hbm3", "nvidia-rtx-pro-6000-blackwell"],
+        "solutions": sorted((solution.name.replace("`", "") for solution in matrix.solutions.values()), key=len)[-9:],
+        "verdict": ["schedule-independent", "not shown to differ", "nondeterministic"],
+    }
+    page.evaluate(SET_WORDS, longest)
+    assert page.locator("#table .tabulator-row").count() > 3
+    assert page.evaluate(FIND_CUT_CELLS) == []
 
 
 # Give each row of a table as many columns as the whole matrix gives it, by copies of its third: the site here is small.

@@ -1,7 +1,7 @@
 "use strict";
 // The big table: cells from columns of numbers, what is chosen in the address.
 (() => {
-  const { words, titles, apis } = window.tfdetWords;
+  const { words, titles, apis, solutions } = window.tfdetWords;
   const coded = ["environment", "source", "solution", "device", "verdict", "backing", "claim", "audit"];
   const rows = [];
   for (let shard = 0; window["tfdetCells" + shard]; shard++) {
@@ -29,6 +29,13 @@
     shown.textContent = words[name][cell.getValue()];
     return shown;
   };
+  // A code and, below it, what it stands for; a line may break after its dots and underscores.
+  const solution = (cell) => {
+    const shown = document.createElement("span"), name = document.createElement("small");
+    for (const part of solutions[cell.getValue()].split(/(?<=[._])/)) name.append(part, document.createElement("wbr"));
+    shown.append(words.solution[cell.getValue()], name);
+    return shown;
+  };
   const link = (cell) => {
     const row = cell.getData(), shown = document.createElement("a");
     shown.href = page(row);
@@ -53,20 +60,27 @@
   const percent = (cell) => cell.getValue() === null ? "" : `≤ ${(cell.getValue() * 100).toPrecision(2)} %`;
   const ratio = (cell) => cell.getValue() === null ? "" : `× ${cell.getValue()}`;
   const count = (cell) => cell.getValue() || "";
+  // The number of runs and, below it, how often a difference may occur at most, if none was seen.
+  const runs = (cell) => {
+    const shown = document.createElement("span"), bound = document.createElement("small"), { bound: most } = cell.getData();
+    bound.textContent = most === null ? "" : `≤ ${(most * 100).toPrecision(2)} %`;
+    shown.append(count(cell), bound);
+    return shown;
+  };
 
   const plain = { headerTooltip: true };
   const number = { ...plain, hozAlign: "right", sorter: "number", sorterParams: { alignEmptyValues: "bottom" } };
   const columns = [
-    { title: "Environment", field: "environment", formatter: text("environment"), width: 134, ...plain },
-    { title: "Source", field: "source", formatter: link, minWidth: 190, widthGrow: 2, ...plain },
-    { title: "Solution", field: "solution", formatter: text("solution"), width: 104, ...plain },
-    { title: "Device", field: "device", formatter: text("device"), width: 104, ...plain },
-    { title: "Verdict", field: "verdict", formatter: verdict, minWidth: 196, widthGrow: 1, ...plain },
-    { title: "Backing", field: "backing", formatter: backing, width: 112, ...plain },
-    { title: "Differed", field: "differed", formatter: count, width: 112, ...number },
-    { title: "Runs", field: "runs", formatter: count, width: 82, ...number },
-    { title: "Bound", field: "bound", formatter: percent, width: 92, ...number },
-    { title: "Time", field: "time", formatter: ratio, width: 82, ...number },
+    { title: "Environment", field: "environment", formatter: text("environment"), width: 136, ...plain },
+    { title: "Source", field: "source", formatter: link, minWidth: 200, widthGrow: 2, ...plain },
+    { title: "Solution", field: "solution", formatter: solution, minWidth: 188, widthGrow: 1, ...plain },
+    { title: "Device", field: "device", formatter: text("device"), width: 116, ...plain },
+    { title: "Verdict", field: "verdict", formatter: verdict, width: 208, ...plain },
+    { title: "Backing", field: "backing", formatter: backing, width: 100, ...plain },
+    { title: "Differed", field: "differed", formatter: count, width: 98, ...number },
+    { title: "Runs", field: "runs", formatter: runs, width: 80, ...number },
+    { title: "Time", field: "time", formatter: ratio, width: 80, ...number },
+    { title: "Bound", field: "bound", formatter: percent, width: 92, visible: false, ...number },
     { title: "Claim", field: "claim", formatter: text("claim"), width: 150, visible: false, ...plain },
     { title: "Audit", field: "audit", formatter: text("audit"), width: 150, visible: false, ...plain },
     { title: "Machines", field: "machines", formatter: count, width: 100, visible: false, ...number },
@@ -116,7 +130,7 @@
   };
 
   const table = new Tabulator("#table", {
-    data: rows, columns, index: "id", layout: "fitColumns", height: "100%", rowHeight: 37, placeholder: "no such cell",
+    data: rows, columns, index: "id", layout: "fitColumns", height: "100%", rowHeight: 62, placeholder: "no such cell",
     columnDefaults: { vertAlign: "middle" }, groupStartOpen: true,
     groupHeader: (value, number) => {
       const shown = document.createElement("span");
