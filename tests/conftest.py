@@ -22,6 +22,8 @@ from tfdet.matrix.load import load_matrix
 
 # A shell that runs us in the background has Ctrl-C ignored, and what we start would inherit that.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+# pytest-xdist sets it, and `tfdet` formats its output by it.
+os.environ.pop("COLUMNS", None)
 
 ENVIRONMENTS = {"tf_python", "torch_python"}  # fixtures that download a framework
 

@@ -52,9 +52,10 @@ class _Console(Console):
 
 def _console(*, stderr: bool) -> Console:
     stream = sys.stderr if stderr else sys.stdout
-    # A pipe has no width: without this, rich would cut tables at 80 columns.
+    # A pipe has no width: without this, rich would cut tables at 80 columns, if COLUMNS does not say another number.
+    is_known = stream.isatty() or os.environ.get("COLUMNS", "").isdigit()
     sanitizing = cast(IO[str], SanitizingStream(stream))
-    return _Console(file=sanitizing, highlight=False, width=None if stream.isatty() else 200)
+    return _Console(file=sanitizing, highlight=False, width=None if is_known else 200)
 
 
 def out() -> Console:

@@ -70,12 +70,13 @@ def overview_rows(status: Status) -> list[OverviewRow]:
 
 
 def in_reading_order(status: Status, cells: Sequence[StatusCell]) -> list[StatusCell]:
-    """Return the cells by framework, and in it the sources that a GPU ran first, as the overview has its rows."""
+    """Return the cells by framework; in it the sources that differ first, and of these and of the others a GPU's."""
     frameworks = list(dict.fromkeys(row.framework for row in overview_rows(status)))
-    positions: dict[str, tuple[int, int]] = {}
+    differing = {cell.key.source for cell in cells if cell.inferred.verdict is Verdict.NONDETERMINISTIC}
+    positions: dict[str, tuple[int, bool, int]] = {}
     for cell in cells:
         framework, device, source = _place(status, cell)
-        position = frameworks.index(framework), _kind_position(device)
+        position = frameworks.index(framework), source not in differing, _kind_position(device)
         positions[source] = min(position, positions.get(source, position))
     return sorted(cells, key=lambda cell: positions[cell.key.source])
 

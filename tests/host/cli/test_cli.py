@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -244,7 +245,11 @@ def test_quickstart_always_ends_with_the_next_steps(
     done = subprocess.run([script, *option], capture_output=True, text=True, timeout=300)
     columns = [line.split() for line in done.stdout.splitlines()]
     assert [f"{words[1]} {words[5]}" for words in columns if words[:1] == ["run"]] == ran
-    assert "Next:" in done.stdout
+    end = done.stdout.splitlines()[-10:]
+    assert any(line.startswith("Next") for line in end)
+    assert max(map(len, end)) <= 80
+    (page,) = re.findall(r"Page: (\S+)", "\n".join(end))
+    assert (checkout.root / page).is_file()
     assert (done.returncode, done.stderr) == (4, "")
 
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import re
+import subprocess
+import sys
 
 import pytest
 import weekly
@@ -85,6 +88,16 @@ def test_the_progress_line_fits_and_ends_with_the_outcome(columns: int, monkeypa
     assert line.endswith("differs 12/20")
     assert columns < 80 or "dense-image-warp-backprop" in line
     assert columns < 120 or "NHWC-function" in line
+
+
+@pytest.mark.parametrize("columns", [60, 120])
+def test_a_table_in_a_pipe_is_as_wide_as_the_variable_says(checkout: Project, columns: int) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "tfdet", "envs", "--all"],
+        capture_output=True, text=True, timeout=120, env={**os.environ, "COLUMNS": str(columns)},
+    )  # fmt: skip
+    assert done.returncode == 0
+    assert columns - 20 < max(map(len, done.stdout.splitlines())) <= columns
 
 
 def test_a_long_run_in_a_pipe_is_a_few_lines_and_its_failures(monkeypatch: pytest.MonkeyPatch) -> None:
