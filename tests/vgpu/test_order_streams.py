@@ -51,6 +51,15 @@ class Program:
     def fill(self, stream):
         assert self.cuda.cuMemsetD32Async(self.word, 0, ctypes.c_size_t(1), stream) == 0
 
+    def allocate(self, stream):
+        """Allocate the word anew, by the stream, and fill it."""
+        self.word = ctypes.c_uint64()
+        assert self.cuda.cuMemAllocAsync(ctypes.byref(self.word), WORD, stream) == 0
+        self.fill(stream)
+
+    def free(self, stream):
+        assert self.cuda.cuMemFreeAsync(self.word, stream) == 0
+
     def record(self, stream):
         assert self.cuda.cuEventRecord(self.event, stream) == 0
 
@@ -165,6 +174,16 @@ def a_copy_of_a_graph_lets_the_host_go_on(p):
     p.cuda.cuStreamSynchronize(p.first), p.launch(p.second)
 
 
+def a_free_behind_an_event(p):
+    p.allocate(p.first), p.launch(p.first), p.fork(p.first, p.second), p.free(p.second)
+
+
+def memory_that_is_used_again(p):
+    """CUDA orders the free of the first stream before what the second allocates."""
+    p.allocate(p.first), p.launch(p.first), p.free(p.first)
+    p.allocate(p.second), p.launch(p.second), p.free(p.second)
+
+
 def the_legacy_stream_between_threads(p):
     p.launch_in_thread(), p.launch(None), p.launch_in_thread()
 
@@ -195,6 +214,8 @@ ORDERED = [
     a_query_that_succeeded,
     an_event_s_query_that_succeeded,
     the_legacy_stream,
+    a_free_behind_an_event,
+    memory_that_is_used_again,
     the_legacy_stream_between_threads,
     a_thread_that_waits_for_its_stream,
     a_thread_with_the_legacy_stream,
@@ -202,6 +223,15 @@ ORDERED = [
     a_copy_of_pinned_memory,
     what_came_before_a_copy_of_pageable_memory,
 ]
+
+
+def a_free_on_another_stream(p):
+    p.allocate(p.first), p.launch(p.first), p.free(p.second)
+
+
+def a_free_after_an_access_of_part_of_a_line(p):
+    p.launch(p.first), p.allocate(p.first)
+    p.cuda.cuMemsetD8Async(p.word, 1, ctypes.c_size_t(3), p.first), p.free(p.second)
 
 
 def two_threads(p):
@@ -279,12 +309,27 @@ def two_nodes_after_one(p):
     p.launch_graph([], [0], [0]), p.launch(p.first)
 
 
-UNORDERED = [two_threads, a_wait_of_another_thread_for_its_own_stream, a_copy_of_another_thread,
-             branches_at_the_same_time, a_launch_beside_a_graph, a_launch_beside_a_graph_s_copy,
-             two_roots_of_a_graph, two_nodes_after_one,
-             two_streams, an_event_that_nobody_waits_for, an_event_recorded_too_early, a_fill_on_another_stream,
-             a_launch_after_a_fill_on_another_stream, the_legacy_stream_and_one_that_does_not_wait,
-             a_copy_of_pageable_memory, a_query_that_said_not_ready, an_event_s_query_that_said_not_ready]  # fmt: skip
+UNORDERED = [
+    a_free_on_another_stream,
+    a_free_after_an_access_of_part_of_a_line,
+    two_threads,
+    a_wait_of_another_thread_for_its_own_stream,
+    a_copy_of_another_thread,
+    branches_at_the_same_time,
+    a_launch_beside_a_graph,
+    a_launch_beside_a_graph_s_copy,
+    two_roots_of_a_graph,
+    two_nodes_after_one,
+    two_streams,
+    an_event_that_nobody_waits_for,
+    an_event_recorded_too_early,
+    a_fill_on_another_stream,
+    a_launch_after_a_fill_on_another_stream,
+    the_legacy_stream_and_one_that_does_not_wait,
+    a_copy_of_pageable_memory,
+    a_query_that_said_not_ready,
+    an_event_s_query_that_said_not_ready,
+]
 
 
 def races(program, tmp_path):

@@ -142,6 +142,12 @@ void Device::on_allocation(uint32_t operation, uint64_t address) {
   prover_->on_allocation(operation, address);
 }
 
+void Device::on_free(uint32_t operation, const Allocation& allocation) {
+  if (!prover_) return;
+  std::lock_guard<std::mutex> guard(lock_);
+  prover_->on_free(operation, allocation.whole_begin, allocation.end, launches_since_schedule_);
+}
+
 void Device::on_host_source(const char* source) {
   if (!prover_) return;
   std::lock_guard<std::mutex> guard(lock_);

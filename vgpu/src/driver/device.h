@@ -125,6 +125,7 @@ class Device {
   StreamOrder* stream_order() { return stream_order_.get(); }
   void on_transfer(uint32_t operation, const Transfer& transfer);
   void on_allocation(uint32_t operation, uint64_t address);  // by a stream
+  void on_free(uint32_t operation, const Allocation& allocation);  // likewise
   void on_host_source(const char* source);
   void set_schedule(const Schedule& schedule) { schedule_ = schedule, launches_since_schedule_ = 0; }
 

@@ -234,10 +234,14 @@ API int cuMemAllocManaged(uint64_t* to, size_t bytes, unsigned flags) {
 API int cuMemFree_v2(uint64_t at) { return release(at); }
 // Memory that is freed in a capture is kept, since its graph may be launched repeatedly.
 API int cuMemFreeAsync(uint64_t at, void* stream) {
-  if (!stream_of(stream)) return kInvalidHandle;
+  Stream* target = stream_of(stream);
+  if (!target) return kInvalidHandle;
   if (!begins_allocation(at)) return kInvalidValue;
-  if (auto capture_result = capture(*stream_of(stream), [](void*) { return int(kSuccess); })) return *capture_result;
-  return in_order(stream, [=] { return release_now(at); });
+  if (auto capture_result = capture(*target, [](void*) { return int(kSuccess); })) return *capture_result;
+  return in_order(stream, [at, operation = number_operation(*target)] {
+    Device::get().on_free(operation, memory().find(at));
+    return release_now(at);
+  });
 }
 API int cuMemHostAlloc(void** to, size_t bytes, unsigned) { return allocate_host(to, bytes); }
 API int cuMemAllocHost_v2(void** to, size_t bytes) { return allocate_host(to, bytes); }

@@ -49,6 +49,8 @@ class OrderProver : public Observer, public PhaseObserver, public LaunchVerdicts
   // Called just before the transfer.  launch: number of the next launch.
   void on_transfer(StreamOrder::Operation operation, const Transfer& transfer, uint64_t launch);
   // Called when a stream allocates memory at this address (cudaMallocAsync).
+  // A stream frees the memory in [begin, end).
+  void on_free(StreamOrder::Operation operation, uint64_t begin, uint64_t end, uint64_t launch);
   void on_allocation(StreamOrder::Operation operation, uint64_t address) {
     begin_operation(operation), allocations_[address] = operation;
   }

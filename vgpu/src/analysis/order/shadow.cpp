@@ -86,6 +86,12 @@ void ShadowMemory::prefetch(uint64_t address) {
   __builtin_prefetch(&line, 1);
 }
 
+void ShadowMemory::reset(ShadowLine& line) {
+  for (uint32_t k = 0; line.words && k < kWordsPerLine; k++) used_ -= line.words[k].bytes ? kWordBytes * sizeof(WordPhase) : 0;
+  if (line.words) used_ -= kWordsPerLine * sizeof(ShadowWord);
+  line = ShadowLine();
+}
+
 ShadowWord* ShadowMemory::words(ShadowLine& line) {
   if (line.words) return line.words.get();
   if (!count_used(kWordsPerLine * sizeof(ShadowWord))) return nullptr;

@@ -2,6 +2,7 @@
 // There is one for each word of 4 bytes; for each byte, if a word was accessed in part; or for a whole line of 32 words, as
 // long as full warps, or one thread, access all of them consecutively.
 #pragma once
+#include <algorithm>
 #include <array>
 #include <memory>
 #include <unordered_map>
@@ -47,6 +48,10 @@ class ShadowMemory {
   bool restore_line(ShadowLine& line, const Accessor& now, HappensBefore& order);
   bool restore_word(ShadowWord& word, const Accessor& now, HappensBefore& order);
 
+  // Calls f(line) for each line of [begin, end) that may have been accessed.
+  template <class F> void for_each_line(uint64_t begin, uint64_t end, F f);
+  void reset(ShadowLine& line);  // to that of memory that nothing has accessed
+
   void clear();
   uint64_t used() const { return used_; }
   uint64_t capacity() const { return capacity_; }
@@ -80,5 +85,16 @@ class ShadowMemory {
   Slabs slabs_;
   CachedRegion recent_[kRecent];
 };
+
+template <class F> void ShadowMemory::for_each_line(uint64_t begin, uint64_t end, F f) {
+  for (uint64_t address = begin / kLineBytes * kLineBytes; address < end;) {
+    const auto region = regions_.find(address >> kRegionBits);
+    Page* const page =
+        region == regions_.end() || !region->second ? nullptr : (*region->second)[(address >> kPageBits) % kPagesPerRegion];
+    const uint64_t page_end = ((address >> kPageBits) + 1) << kPageBits;
+    for (; page && address < std::min(end, page_end); address += kLineBytes) f((*page)[address / kLineBytes % kLinesPerPage]);
+    if (!page) address = page_end;
+  }
+}
 
 }  // namespace vgpu

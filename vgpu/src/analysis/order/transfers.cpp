@@ -44,6 +44,28 @@ void OrderProver::on_transfer(StreamOrder::Operation operation, const Transfer& 
   findings_.clear();
 }
 
+// All accesses must come before it.  CUDA orders it before whatever accesses memory that is allocated there later.
+void OrderProver::on_free(StreamOrder::Operation operation, uint64_t begin, uint64_t end, uint64_t launch) {
+  begin_operation(operation);
+  Accessor now;
+  now.operation = operation_;
+  const auto check = [&](const Phase& phase) {
+    if (!order_.is_before(phase.current, now)) findings_.add(reason_name(UnprovedReason::Race), phase.position, 0);
+  };
+  shadow_.for_each_line(begin, end, [&](ShadowLine& line) {
+    if (!line.words) check(line.whole);
+    for (uint32_t k = 0; line.words && k < kWordsPerLine; k++) {
+      const ShadowWord& word = line.words[k];
+      if (!word.bytes) check(word.whole);
+      for (uint32_t byte = 0; word.bytes && byte < kWordBytes; byte++) check(word.bytes[byte]);
+    }
+    shadow_.reset(line);
+  });
+  allocations_.erase(begin);
+  if (!findings_.empty()) report_before(launch, findings_, "free");
+  findings_.clear();
+}
+
 void OrderProver::on_host_source(const char* source, uint64_t launch) {
   Findings findings;
   findings.add(source, 0, 0);
