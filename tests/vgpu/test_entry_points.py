@@ -2,6 +2,8 @@
 
 import ctypes
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -63,6 +65,31 @@ def test_each_call_has_the_form_for_per_thread_default_streams_that_cuda_has(dev
 @pytest.mark.parametrize("name", ["cuNoSuchCall", "cudaMalloc", "cublasCreate_v2", "vgpu_set_schedule", ""])
 def test_unknown_entry_points_are_not_found(device, name):
     assert entry_point(device, name, 12000) == (None, 1)
+
+
+CALLS = """
+import ctypes, sys
+cuda, table = ctypes.CDLL(sys.argv[1]), ctypes.c_void_p()
+cuda.vgpu_unsupported_calls.restype = ctypes.c_char_p
+assert cuda.cuInit(0) == 0 and STEP
+print(len(cuda.vgpu_unsupported_calls().splitlines()))
+"""
+
+
+@pytest.mark.parametrize(
+    ("step", "noted"),
+    [
+        # Tables that NVIDIA's runtime requests where it is linked into a program: of CUDA 11 and 12, and of CUDA 13.
+        ("cuda.cuGetExportTable(ctypes.byref(table), bytes.fromhex('d4082055bde6704b8d34ba123c66e1f2')) == 500", 1),
+        ("cuda.cuGetExportTable(ctypes.byref(table), bytes.fromhex('f8cff95121468b4eb9e2fb469e7c0dd9')) == 500", 1),
+        ("cuda.cuGetExportTable(ctypes.byref(table), bytes(16)) == 500", 0),
+        ("cuda.cuGraphAddNode() == cuda.cuLogsCurrent() == cuda.cuStreamWaitValue32_v2() == 801", 3),
+    ],
+)
+def test_what_is_not_supported_is_noted(device, step, noted):
+    words = [sys.executable, "-c", CALLS.replace("STEP", step), build()]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=60, check=True)
+    assert int(done.stdout) == noted, done.stderr
 
 
 class Config(ctypes.Structure):

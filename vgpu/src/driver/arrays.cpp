@@ -128,7 +128,6 @@ API int cuArrayGetDescriptor_v2(FlatDescriptor* descriptor, void* handle) {
   const ArrayDescriptor& described = array->descriptor;
   return write_output(descriptor, FlatDescriptor{described.width, described.height, described.format, described.channels});
 }
-API int cuArrayGetPlane(void**, void*, unsigned) { return note_unsupported("cuArrayGetPlane"), kNotSupported; }
 API int cuArrayGetSparseProperties(void*, void*) { return note_unsupported("cuArrayGetSparseProperties"), kNotSupported; }
 // CUDA_ARRAY_MEMORY_REQUIREMENTS: size, alignment, and reserved words.
 API int cuArrayGetMemoryRequirements(size_t* requirements, void* handle, int device) {

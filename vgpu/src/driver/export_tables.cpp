@@ -105,9 +105,13 @@ API int cuGetExportTable(const void** table, const unsigned char* id) {
       {{0xc6, 0x93, 0x33, 0x6e, 0x11, 0x21, 0xdf, 0x11, 0xa8, 0xc3, 0x68, 0xf3, 0x55, 0xd8, 0x95, 0x93}, storage}};
   for (const auto& candidate : tables)
     if (std::memcmp(id, candidate.id, 16) == 0) return *table = candidate.table, kSuccess;
-  // The first half of the UUID of the table of integrity checks.
-  static constexpr unsigned char kIntegrity[] = {0xd4, 0x08, 0x20, 0x55, 0xbd, 0xe6, 0x70, 0x4b};
-  if (std::memcmp(id, kIntegrity, sizeof kIntegrity) == 0)
-    note_unsupported("NVIDIA's runtime library of CUDA 11 or newer, linked into a program: it wants NVIDIA's own driver");
+  // The first halves of the UUIDs of the tables that a runtime requests first: of integrity checks, and in CUDA 13 of another one.
+  static constexpr unsigned char kRefused[][8] = {{0xd4, 0x08, 0x20, 0x55, 0xbd, 0xe6, 0x70, 0x4b},
+                                                  {0xf8, 0xcf, 0xf9, 0x51, 0x21, 0x46, 0x8b, 0x4e}};
+  for (const auto& half : kRefused)
+    if (std::memcmp(id, half, sizeof half) == 0)
+      note_unsupported(
+          "NVIDIA's runtime library of CUDA 11 or newer, linked into the program: it needs NVIDIA's own driver (link it "
+          "dynamically: nvcc -cudart shared)");
   return kNotFound;
 }

@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "api.h"
-#include "unsupported_log.h"
 
 using namespace vgpu;
 
@@ -83,18 +82,3 @@ ADDRESSES_OF_32_BITS(cuMemsetD32)
 ADDRESSES_OF_32_BITS(cuMemsetD2D8)
 ADDRESSES_OF_32_BITS(cuMemsetD2D16)
 ADDRESSES_OF_32_BITS(cuMemsetD2D32)
-
-// Memory and semaphores of graphics libraries are not supported.
-#define NO_GRAPHICS(name) \
-  API int name() { return note_unsupported(#name), kNotSupported; }
-NO_GRAPHICS(cuImportExternalMemory)
-NO_GRAPHICS(cuExternalMemoryGetMappedBuffer)
-NO_GRAPHICS(cuExternalMemoryGetMappedMipmappedArray)
-NO_GRAPHICS(cuDestroyExternalMemory)
-NO_GRAPHICS(cuImportExternalSemaphore)
-NO_GRAPHICS(cuSignalExternalSemaphoresAsync)
-NO_GRAPHICS(cuWaitExternalSemaphoresAsync)
-NO_GRAPHICS(cuDestroyExternalSemaphore)
-
-PER_THREAD(cuSignalExternalSemaphoresAsync, _ptsz);
-PER_THREAD(cuWaitExternalSemaphoresAsync, _ptsz);
