@@ -26,9 +26,8 @@ KERNELS_OF_ONE_RESULT = (
         "swaps",
     ),
     *("halves", "bfloats", "recursion", "pointers", "stack", "switches", "generic_pointers", "asynchronous_copies"),
-    *("named_barriers", "special_registers"),
+    *("named_barriers", "special_registers", "tensor_cores"),
 )
-WITHOUT_PTX = ("tensor_cores",)  # the virtual GPU does not support its PTX (wmma)
 
 
 def words(seed):
@@ -64,7 +63,7 @@ def ptx_results():
 @pytest.fixture(scope="module", params=SCHEDULES)
 def machine_code_results(request):
     """Return the results of the kernels' machine code."""
-    return run_kernels(KERNELS_OF_ONE_RESULT + WITHOUT_PTX, "sass", request.param)
+    return run_kernels(KERNELS_OF_ONE_RESULT, "sass", request.param)
 
 
 @pytest.mark.parametrize("name", KERNELS_OF_ONE_RESULT)

@@ -66,8 +66,11 @@ BODIES = {
     "scatter_add": "cvt.rn.f32.u32 %r1, %r0; mul.rn.f32 %r1, %r1, 0f3DCCCCCD; red.global.add.f32 [%l0+64], %r1;",
 }
 
-# `ptxas` accepts it, and the virtual GPU does not support it.
-WMMA = "wmma.load.a.sync.aligned.row.m16n16k16.f16 {%r0, %r1, %r2, %r3, %r0, %r1, %r2, %r3}, [%l0];"
+# `ptxas` accepts it for sm_75, and the virtual GPU does not support it: C and D have different types.
+UNSUPPORTED = (
+    "wmma.mma.sync.aligned.row.col.m16n16k16.f16.f32 {%r0, %r1, %r2, %r3}, {%r0, %r1, %r2, %r3, %r0, %r1, %r2, %r3}, "
+    "{%r0, %r1, %r2, %r3, %r0, %r1, %r2, %r3}, {%r0, %r1, %r2, %r3, %r0, %r1, %r2, %r3};"
+)
 
 
 def run_prove(*words: str) -> subprocess.CompletedProcess[str]:
@@ -83,7 +86,7 @@ def launch_command(*kernels: str) -> list[str]:
 
 def prove_json(steps: str) -> Any:
     """Return the JSON of `tfdet prove` for a program that launches `histogram`, and then takes these steps."""
-    program = f"TEXT, BODIES, WMMA = {TEXT!r}, {BODIES!r}, {WMMA!r}\n{PROGRAM}\n{STREAMS}\n{steps}"
+    program = f"TEXT, BODIES, UNSUPPORTED = {TEXT!r}, {BODIES!r}, {UNSUPPORTED!r}\n{PROGRAM}\n{STREAMS}\n{steps}"
     done = run_prove("--json", "--", sys.executable, "-c", program, "histogram")
     report = json.loads(done.stdout)
     assert done.returncode == (ExitCode.OK if report["proved"] else ExitCode.CONTRADICTED), done.stderr
@@ -127,7 +130,7 @@ def test_output_without_a_proof_does_not_claim_one(words: list[str], code: int) 
         "assert run(first, threads=2048)",  # more than the device has
         "assert run(first, function=ctypes.byref(made))",  # no kernel
         "assert cuda.cuLaunchKernelEx(None, ctypes.byref(made), None, None) == 400",
-        "text = TEXT.replace('NAME', 'refused').replace('BODY', WMMA)\n"
+        "text = TEXT.replace('NAME', 'refused').replace('BODY', UNSUPPORTED)\n"
         "cuda.cuModuleLoadData(ctypes.byref(module), text.encode() + b'\\0')\n"
         "cuda.cuModuleGetFunction(ctypes.byref(kernel), module, b'refused')\n"
         "assert run(first)",

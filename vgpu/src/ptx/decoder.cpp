@@ -7,6 +7,7 @@
 #include <stdexcept>
 
 #include "core/instruction_set.h"
+#include "expansion.h"
 #include "grammar.h"
 #include "ptx/families/call.h"
 #include "ptx/families/families.h"
@@ -55,6 +56,7 @@ const std::vector<DecodeFunction>& families(std::string_view op) {
     add(decode_texture, {"tex", "tld4", "txq", "suq"});
     add(decode_surface, {"suld", "sust", "sured"});
     add(decode_matrix, {"mma"});
+    add(decode_wmma, {"wmma"});
     add(decode_warp, {"shfl", "vote", "match", "activemask", "redux", "elect"});
     return table;
   }();
@@ -304,6 +306,7 @@ void Decoder::parse_statement(size_t begin, size_t end) {
   if (!has_form(s)) reject(s);
   if (const std::string requirement = required_beyond(s, function_.version, function_.target); !requirement.empty())
     reject(s, requirement.c_str());
+  if (decode_expansion(s, begin)) return;
   try {
     for (DecodeFunction family : families(s.op)) {
       Instruction i = pending_;
@@ -317,6 +320,24 @@ void Decoder::parse_statement(size_t begin, size_t end) {
     reject(s, "an operand is missing");
   }
   reject(s);
+}
+
+// Decodes a statement as several simpler ones, which are on the same line; returns false if it is not such a statement.
+bool Decoder::decode_expansion(const Statement& s, size_t begin) {
+  if (s.op != "wmma" && s.op != "ldmatrix" && s.op != "movmatrix") return false;
+  std::string guard;
+  for (size_t at = begin; pending_.guard >= 0 && tokens_[at].text.data() != s.op.data(); at++) guard += tokens_[at].text;
+  uint32_t address_bytes = 8;
+  for (const Operand& operand : s.operands)
+    if (const RegisterSlot* slot = operand.kind == Operand::Address ? find_register(operand.text) : nullptr)
+      address_bytes = slot->width;
+  auto text = std::make_unique<const std::string>(ptx::expansion_of(s, guard.empty() ? "" : guard + " ", address_bytes));
+  if (text->empty()) return false;
+  std::vector<ptx::Token> outer = std::exchange(tokens_, ptx::tokenize(*text, false, s.line));
+  expansions_.push_back(std::move(text));
+  decode_body();
+  tokens_ = std::move(outer);
+  return true;
 }
 
 const RegisterSlot* Decoder::find_register(std::string_view name) const {

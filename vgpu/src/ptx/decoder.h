@@ -2,6 +2,7 @@
 #pragma once
 #include <initializer_list>
 #include <map>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -146,6 +147,7 @@ class Decoder {
   void parse_guard(const Statement& s, size_t& at, size_t end);
   void parse_name(Statement& s, size_t& at, size_t end);
   void parse_statement(size_t begin, size_t end);
+  bool decode_expansion(const Statement& s, size_t begin);
   Operand parse_operand(size_t& at, size_t end) const;
   Operand parse_single(size_t& at, size_t end) const;
   Operand parse_list(size_t& at, size_t end) const;
@@ -166,7 +168,8 @@ class Decoder {
 
   const ptx::Function& function_;
   const SymbolTable& symbols_;
-  const std::vector<ptx::Token> tokens_;  // without the outer braces
+  std::vector<ptx::Token> tokens_;  // without the outer braces
+  std::vector<std::unique_ptr<const std::string>> expansions_;  // texts, into which tokens point
   DecodedFunction program_;
   ptx::SourceLines source_lines_;
   std::vector<Scope> scopes_;

@@ -9,6 +9,7 @@ using DecodeFunction = bool (*)(Decoder&, const Statement&, Instruction&);
 
 bool decode_integer(Decoder&, const Statement&, Instruction&);
 bool decode_matrix(Decoder&, const Statement&, Instruction&);
+bool decode_wmma(Decoder&, const Statement&, Instruction&);
 bool decode_bits(Decoder&, const Statement&, Instruction&);
 bool decode_carry(Decoder&, const Statement&, Instruction&);
 bool decode_float(Decoder&, const Statement&, Instruction&);

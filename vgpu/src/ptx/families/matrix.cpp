@@ -1,6 +1,6 @@
 // mma: multiplies two matrices, whose elements are spread over the registers of a warp's lanes, and adds a third matrix.
 #include "arithmetic/matrix_fragments.h"
-#include "families.h"
+#include "fragments.h"
 #include "types.h"
 
 namespace vgpu {
@@ -32,26 +32,6 @@ Execute product_of(std::string_view a, std::string_view b, std::string_view resu
   return b == "s8" ? byte_product_of<U8, S8>(saturated) : byte_product_of<U8, U8>(saturated);
 }
 
-void copy(WarpContext& warp, const Instruction& i) {
-  uint32_t* d = lane_values<uint32_t>(warp, i.d);
-  const uint32_t* a = lane_values<uint32_t>(warp, i.a);
-  assign_lanes(warp.active_mask, d, [=](uint32_t l) { return a[l]; });
-}
-
-// Copies a vector's registers into consecutive scratch registers and returns the first one.
-uint32_t gather_fragment(Decoder& d, const Statement& s, const Operand& o, std::string_view type, size_t count, Instruction i) {
-  if (o.kind != Operand::Vector || o.parts.size() != count) d.reject(s, "a fragment of another size");
-  uint32_t first = 0;
-  i.execute = copy;
-  for (size_t k = 0; k < count; k++) {
-    i.a = d.source(o.parts[k], type);
-    i.d = d.scratch_register(4);
-    if (!k) first = i.d;
-    d.emit(i);
-  }
-  return first;
-}
-
 }  // namespace
 
 bool decode_matrix(Decoder& d, const Statement& s, Instruction& i) {
@@ -64,7 +44,7 @@ bool decode_matrix(Decoder& d, const Statement& s, Instruction& i) {
   if (s.operands[0].kind != Operand::Vector || s.operands[0].parts.size() != results) return false;
   for (const Operand& element : s.operands[3].parts)
     if (element.kind == Operand::Literal) return false;
-  Instruction product = i, fetch = i;
+  Instruction product = i;
   product.a = gather_fragment(d, s, s.operands[1], "b32", 2 * b_registers, i);
   product.e = gather_fragment(d, s, s.operands[2], "b32", b_registers, i);
   product.c = gather_fragment(d, s, s.operands[3], result_register_type, results, i);
@@ -73,12 +53,7 @@ bool decode_matrix(Decoder& d, const Statement& s, Instruction& i) {
   product.b = d.constant(kFullMask, 4);
   product.execute = product_of(a, b, result_type, s.has("satfinite"));
   d.emit(product);
-  fetch.execute = copy;
-  for (size_t k = 0; k < results; k++) {
-    fetch.a = product.c + static_cast<uint32_t>(k) * kWarpSize * 4;
-    fetch.d = d.result(s.operands[0].parts[k], result_register_type);
-    d.emit(fetch);
-  }
+  scatter_fragment(d, s.operands[0], result_register_type, product.c, i);
   return true;
 }
 

@@ -59,6 +59,19 @@ template <bool kTransposed> void load_matrix(WarpContext& warp, const Instructio
   }
 }
 
+// Transposes a matrix of 8 x 8 elements of 16 bits, of which each lane has two neighbours of a row.
+void transpose(WarpContext& warp, const Instruction& i) {
+  if (warp.active_mask != kFullMask) return warp.set_fault(KernelFault::IllegalInstruction, 0);
+  uint32_t source[kWarpSize];
+  std::memcpy(source, lane_words(warp, i.a), sizeof source);
+  uint32_t* d = lane_words(warp, i.d);
+  for (uint32_t l = 0; l < kWarpSize; l++) {
+    const uint32_t column = l / 4, row = l % 4 * 2, shift = column % 2 * 16;
+    const uint32_t low = source[row * 4 + column / 2] >> shift, high = source[(row + 1) * 4 + column / 2] >> shift;
+    d[l] = (low & 0xffff) | high << 16;
+  }
+}
+
 template <class A, class B> Execute integer_product(bool saturated) {
   return saturated ? multiply_integers<A, B, true> : multiply_integers<A, B, false>;
 }
@@ -105,6 +118,11 @@ bool select_double_matrix_multiply(FunctionDecoder& d, const Decoded& c, Instruc
   read_matrices(d, c, i);
   i.execute = multiply_doubles;
   return true;
+}
+
+bool select_transpose(FunctionDecoder& d, const Decoded& c, Instruction& i) {
+  i.a = d.read_register(c.bits(24, 8));
+  return i.execute = transpose, true;
 }
 
 bool select_load_matrix(FunctionDecoder& d, const Decoded& c, Instruction& i) {
