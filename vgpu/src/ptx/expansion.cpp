@@ -67,11 +67,7 @@ void move_element(Text& text, const WmmaFragment& fragment, uint32_t element, co
 std::string expand_wmma(const Statement& s, const std::string& guard, uint32_t address_bytes) {
   const bool loads = s.has("load"), by_rows = s.has("row");
   const Operand &address = s.operands[loads ? 1 : 0], &registers = s.operands[loads ? 0 : 1];
-  const WmmaFragment fragment =
-      wmma_fragment(s.qualifier_of("a|b|c|d"),
-                    s.qualifiers[s.qualifiers.size() - 2][0] == 'm' ? s.qualifiers[s.qualifiers.size() - 2]
-                                                                    : s.qualifiers[s.qualifiers.size() - 3],
-                    s.type());
+  const WmmaFragment fragment = wmma_fragment(s.qualifier_of("a|b|c|d"), s.qualifier_of(kWmmaShapes), s.type());
   if (registers.kind != Operand::Vector || registers.parts.size() != fragment.registers) return "";
   const std::string_view given_space = s.qualifier_of("global|shared|shared::cta");
   const std::string space = given_space.empty() ? "" : "." + std::string(given_space);

@@ -7,6 +7,8 @@
 
 namespace vgpu::ptx {
 
+constexpr std::string_view kWmmaShapes = "m16n16k16|m8n32k16|m32n8k16|m16n16k8";
+
 // The elements of a wmma fragment: a matrix of rows x columns elements of `bytes` bytes, of which each lane has `per_lane`, in
 // order of the rows.  PTX leaves open which lane has which element; if there are more places than elements, they repeat.
 struct WmmaFragment {

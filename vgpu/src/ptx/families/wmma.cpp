@@ -84,7 +84,7 @@ Execute product_of(std::string_view element, std::string_view sum, bool saturate
 }  // namespace
 
 bool decode_wmma(Decoder& d, const Statement& s, Instruction& i) {
-  const std::string_view shape = s.qualifier_of("m16n16k16|m8n32k16|m32n8k16|m16n16k8"), sum = s.type();
+  const std::string_view shape = s.qualifier_of(ptx::kWmmaShapes), sum = s.type();
   const std::string_view element = s.has("tf32") || s.has("bf16") || s.has("s8") || s.has("u8") ? s.type(1) : "f16";
   const ptx::WmmaFragment a = ptx::wmma_fragment("a", shape, element), b = ptx::wmma_fragment("b", shape, element),
                           c = ptx::wmma_fragment("c", shape, sum);
