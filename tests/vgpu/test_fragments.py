@@ -68,6 +68,34 @@ def test_ptx_and_machine_code_give_one_result(name, launches, results):
     assert (arrays[2] != before).sum() >= 256
 
 
+EIGHT = ", ".join(["%r0"] * 8)
+
+
+@pytest.mark.parametrize(
+    ("statement", "status"),
+    [
+        (f"wmma.load.a.sync.aligned.row.m16n16k16.f16 {{{EIGHT}}}, [%l0];", 0),
+        (f"wmma.load.c.sync.aligned.row.m16n16k8.f32 {{{EIGHT}}}, [%l0];", 0),
+        # ptxas refuses these, too.
+        ("wmma.load.a.sync.aligned.row.m16n16k16.f16 {%r0}, [%l0];", 209),
+        (f"wmma.load.a.sync.aligned.row.m16n16k8.f16 {{{EIGHT}}}, [%l0];", 209),
+        (f"wmma.load.c.sync.aligned.row.m16n16k8.s32 {{{EIGHT}}}, [%l0];", 209),
+        (f"wmma.load.a.sync.aligned.row.m16n16k16.f16 {{{EIGHT}}}, [%l0], %l0;", 209),
+        ("ldmatrix.sync.aligned.m8n8.x2.shared.b16 {%r0}, [%l0];", 209),
+        ("ldmatrix.sync.aligned.m8n8.x1.shared.b16 %r0, [%l0];", 209),
+        ("movmatrix.sync.aligned.m8n8.trans.b16 %r0, 5;", 209),
+        ("movmatrix.sync.aligned.m8n8.b16 %r0, %r0;", 209),
+    ],
+)
+def test_other_forms_are_refused(statement, status):
+    text = (
+        ".version 7.8\n.target sm_80\n.address_size 64\n.visible .entry k(.param .u64 p) {\n"
+        f".reg .b32 %r<2>; .reg .b64 %l0; ld.param.u64 %l0, [p]; mov.u32 %r0, 0;\n{statement}\nret; }}\0"
+    )
+    (result,), stderr = run_image(text.encode(), [Launch("k", 1, 32, [words(512)])], "ptx")
+    assert result[0] == status, stderr
+
+
 def test_a_product_of_bytes_is_exact(launches, results):
     a, b, c = (array.astype(np.int64) for array in launches[list(ARGUMENTS).index("s8")].arguments)
     product = a[:256].reshape(16, 16) @ b[:256].reshape(16, 16).T + c[:256].reshape(16, 16)

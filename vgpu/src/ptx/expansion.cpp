@@ -88,9 +88,8 @@ std::string expand_ldmatrix(const Statement& s, const std::string& guard, uint32
   const bool is_transposed = s.has("trans");
   const std::string_view count = s.qualifier_of("x1|x2|x4");
   const Operand& registers = s.operands[0];
-  const bool is_vector = registers.kind == Operand::Vector;
   const uint32_t matrices = static_cast<uint32_t>(count[1] - '0');
-  if ((is_vector ? registers.parts.size() : 1) != matrices) return "";
+  if (registers.kind != Operand::Vector || registers.parts.size() != matrices) return "";
   Text text(guard);
   set_base(text, s.operands[1], address_bytes);
   if (s.qualifier_of("shared|shared::cta").empty()) text.add("cvta.to.shared.u64 %x_base, %x_base");
@@ -99,7 +98,7 @@ std::string expand_ldmatrix(const Statement& s, const std::string& guard, uint32
   if (is_transposed) text.add("shl.b32 %x_row, %x_row, 1"), text.add("shl.b32 %x_column, %x_column, 1");
   else text.add("shl.b32 %x_word, %x_row, 2"), text.add("mov.u32 %x_row, %x_column"), text.add("mov.u32 %x_column, %x_word");
   for (uint32_t matrix = 0; matrix < matrices; matrix++) {
-    const std::string result(is_vector ? registers.parts[matrix].text : registers.text);
+    const std::string result(registers.parts[matrix].text);
     for (uint32_t half = 0; half < (is_transposed ? 2u : 1u); half++) {
       text.add("add.u32 %x_index, %x_row, " + number(8 * matrix + half));
       text.add("shfl.sync.idx.b32 %x_word, %x_stride, %x_index, 31, 0xffffffff");
@@ -114,6 +113,7 @@ std::string expand_ldmatrix(const Statement& s, const std::string& guard, uint32
 
 // Transposes a matrix of 8 x 8 elements of 16 bits, of which each lane has two neighbours of a row.
 std::string expand_movmatrix(const Statement& s, const std::string& guard) {
+  if (s.operands[1].kind != Operand::Register) return "";
   Text text(guard);
   text.add("mov.u32 %x_lane, %laneid");
   text.add("mov.b32 %x_stride, " + std::string(s.operands[1].text));
