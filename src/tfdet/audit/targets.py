@@ -70,19 +70,31 @@ def resolve(project: Project, matrix: Matrix, arguments: Iterable[str]) -> tuple
 
 
 def _check_argument(matrix: Matrix, argument: str) -> None:
-    """Raise UsageError if the argument is not an environment, a requirement NAME==VERSION or an existing path."""
-    if argument in matrix.environments or Path(argument).exists():
+    """Raise UsageError if the argument is not an environment, a requirement NAME==VERSION or an existing path.
+
+    OSError for a path that leads nowhere, such as a circle of links.
+    """
+    if argument in matrix.environments or _exists(Path(argument)):
         return
     if _is_requirement(argument):
         package_index.parse_requirement(argument)
         return
     if "/" in argument or ".so" in argument or argument.endswith(".whl"):
         folder = Path(argument).parent
-        names = [path.name for path in folder.iterdir()] if folder.is_dir() else []
+        names = [path.name for path in folder.iterdir() if path.exists()] if folder.is_dir() else []
         near = nearest(Path(argument).name, names)
         advice = f"Did you mean {' or '.join(str(folder / name) for name in near)}?" if near else "Give its path."
         raise UsageError(f"no such file: {argument}", advice)
     raise unknown_name_error("environment, wheel, folder, library or package==version", argument, matrix.environments)
+
+
+def _exists(path: Path) -> bool:
+    """Return whether a file exists; unlike Path.exists(), raise OSError where that cannot be known."""
+    try:
+        path.stat()
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    return True
 
 
 def _resolve_argument(project: Project, matrix: Matrix, argument: str) -> Target:

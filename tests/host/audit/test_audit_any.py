@@ -192,3 +192,14 @@ def test_an_unreadable_library_is_not_compared(run: Run, published: Path, tmp_pa
         assert "bad.so: at offset 0: not an ELF file" in done.stderr
         assert "cannot be compared" in done.stderr
         assert not done.stdout
+
+
+def test_a_circle_of_links_is_not_taken_for_a_missing_file(run: Run, tmp_path: Path) -> None:
+    circle, dangling = tmp_path / "circle.so", tmp_path / "dangling.so"
+    circle.symlink_to(circle)
+    dangling.symlink_to(tmp_path / "nowhere")
+    for path in (circle, dangling):
+        done = run(path)
+        assert done.returncode == ExitCode.USAGE
+        assert "Did you mean" not in done.stderr
+        assert ("no such file" in done.stderr) == (path is dangling)
