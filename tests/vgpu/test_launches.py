@@ -96,6 +96,14 @@ def test_missing_parameters_are_refused(kernels):
     assert kernels.launch("none", *one_thread, given=None, extra=extra) == (INVALID_VALUE, 0)
 
 
+def test_parameters_are_given_in_one_way(device):
+    _, function = device.function(device.load(kernel("", ["p0"]))[1])
+    words = (ctypes.c_uint64 * 1)()
+    each, extra = (ctypes.c_void_p * 1)(ctypes.addressof(words)), (ctypes.c_void_p * 1)()
+    assert device.cuda.cuLaunchKernel(function, 1, 1, 1, 1, 1, 1, 0, None, each, extra) == 1
+    assert device.cuda.cuLaunchKernel(function, 1, 1, 1, 1, 1, 1, 0, None, each, None) == 0
+
+
 def test_large_shared_memory_needs_the_function_attribute(kernels):
     cuda, function, value = kernels.cuda, kernels.functions["none"], ctypes.c_int()
     maximum, dynamic = ctypes.c_int(), 8
@@ -161,6 +169,12 @@ def test_ptx_runs_on_its_target_and_newer_devices(device, capability, runs, refu
     """
     expected = [0] * len(runs.split()) + [NO_BINARY] * len(refused.split())
     assert run_with_capability(device, code, capability) == expected
+
+
+@pytest.mark.parametrize(("version", "status"), [("9.0", 0), ("9.1", 222), ("99.9", 222)])
+def test_ptx_newer_than_the_driver_is_refused(device, version, status):
+    text = f".version {version}\n.target sm_70\n.address_size 64\n.visible .entry k() {{ ret; }}"
+    assert device.load(text)[0] == status
 
 
 def test_the_default_capability_is_that_of_the_first_ptx(device):

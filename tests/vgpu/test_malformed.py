@@ -157,13 +157,23 @@ INVALID_STATEMENTS = [
         "exit.uni.idx;",
         "trap.b32;",
     ),
+    *(
+        "red.acq_rel.gpu.global.add.u32 [%l0], 1;",
+        "red.acquire.gpu.global.add.u32 [%l0], 1;",
+        "match.any.sync.b32 %r1|%p1, %r1, -1;",
+        "pmevent 16;",
+        "pmevent %r1;",
+        "{ .param .b64 a; st.param.b64 [a], %l1; call g, (a); }",
+    ),
     *("call.bogus f, ();", "nanosleep 20;", "fence.bogus;", "membar.bogus;", "griddepcontrol.bogus;"),
 ]
 
 
 def decode_result(device, statement):
     """Return CUDA's result for a kernel with this statement."""
-    result, module = device.load(kernel(statement, ["p0"], head=".func f()\n{ ret; }\n"))
+    result, module = device.load(
+        kernel(statement, ["p0"], head=".func f()\n{ ret; }\n.func g(.param .b32 a)\n{ ret; }\n")
+    )
     return result or device.function(module)[0]
 
 
@@ -190,6 +200,13 @@ VALID_STATEMENTS = [
         "call f, ();",
         "cvt.rn.relu.f16.f32 %h1, %r1;",
         "elect.sync _|%p1, -1;",
+    ),
+    *(
+        "red.release.gpu.global.add.u32 [%l0], 1;",
+        "match.all.sync.b32 %r1|%p1, %r1, -1;",
+        "pmevent 15;",
+        "createpolicy.fractional.L2::evict_last.b64 %l1, 1.0;",
+        "{ .param .f32 a; st.param.f32 [a], %r1; call g, (a); }",
     ),
     *(".reg.b32 %q; mov.b32 %q, 1;", "max.ftz.NaN.f32 %r1, %r1, %r2;", "mad.hi.cc.u32 %r1, %r1, %r1, %r1;"),
 ]

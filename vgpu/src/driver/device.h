@@ -34,6 +34,7 @@ enum CudaResult : int {
   kNoBinaryForGpu = 209,
   kUnsupportedLimit = 215,
   kInvalidPtx = 218,
+  kUnsupportedPtxVersion = 222,
   kFileNotFound = 301,
   kInvalidHandle = 400,
   kIllegalState = 401,
@@ -186,6 +187,9 @@ CudaResult translate_exceptions(F f) {
   } catch (const InvalidImage& error) {
     device.set_last_error(error.what());
     return kInvalidImage;
+  } catch (const UnsupportedPtxVersion& error) {
+    device.set_last_error(error.what());
+    return kUnsupportedPtxVersion;
   } catch (const InvalidPtx& error) {
     device.set_last_error(error.what());
     return kInvalidPtx;

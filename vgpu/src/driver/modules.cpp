@@ -326,11 +326,12 @@ struct LaunchConfig {
 
 API int cuLaunchKernel(void* function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,
                        unsigned shared, void* stream, void** arguments, void** extra) {
+  if (arguments && extra && find_alive<Kernel>(function)) return kInvalidValue;
   return launch_by_driver(function, {{gx, gy, gz}, {bx, by, bz}, shared}, arguments_of(arguments, extra), stream);
 }
 API int cuLaunchKernelEx(const LaunchConfig* config, void* function, void** arguments, void** extra) {
   if (!find_alive<Kernel>(function)) return refuse_invalid_handle();
-  if (!config || (config->count && !config->attributes)) return kInvalidValue;
+  if (!config || (config->count && !config->attributes) || (arguments && extra)) return kInvalidValue;
   const unsigned *grid = config->grid, *block = config->block;
   Configuration configuration{{grid[0], grid[1], grid[2]}, {block[0], block[1], block[2]}, config->shared};
   if (CudaResult error = apply_attributes(configuration, config->attributes, config->count)) return error;

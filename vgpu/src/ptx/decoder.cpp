@@ -324,7 +324,7 @@ void Decoder::parse_statement(size_t begin, size_t end) {
 
 // Decodes a statement as several simpler ones, which are on the same line; returns false if it is not such a statement.
 bool Decoder::decode_expansion(const Statement& s, size_t begin) {
-  if (s.op != "wmma" && s.op != "ldmatrix" && s.op != "movmatrix") return false;
+  if (s.op != "wmma" && s.op != "ldmatrix" && s.op != "movmatrix" && s.op != "createpolicy") return false;
   std::string guard;
   for (size_t at = begin; pending_.guard >= 0 && tokens_[at].text.data() != s.op.data(); at++) guard += tokens_[at].text;
   uint32_t address_bytes = 8;

@@ -130,6 +130,16 @@ std::string expand_movmatrix(const Statement& s, const std::string& guard) {
   return text.finish();
 }
 
+// The value of a cache policy, which only hints of accesses use, and which have no effect here.
+std::string expand_createpolicy(const Statement& s, const std::string& guard) {
+  const bool is_whole = s.operands.size() == 1 || (s.operands[1].kind == Operand::Literal && s.operands[1].text == "1.0");
+  if (!is_whole) return "";
+  const char* policy = s.has("L2::evict_first")  ? "0x12f0000000000000"
+                       : s.has("L2::evict_last") ? "0x14f0000000000000"
+                                                 : "0x1000000000000000";
+  return guard + "mov.b64 " + std::string(s.operands[0].text) + ", " + policy + ";";
+}
+
 }  // namespace
 
 WmmaFragment wmma_fragment(std::string_view matrix, std::string_view shape, std::string_view type) {
@@ -143,6 +153,7 @@ WmmaFragment wmma_fragment(std::string_view matrix, std::string_view shape, std:
 }
 
 std::string expansion_of(const Statement& s, const std::string& guard, uint32_t address_bytes) {
+  if (s.op == "createpolicy") return expand_createpolicy(s, guard);
   if (s.op == "movmatrix") return expand_movmatrix(s, guard);
   if (s.op == "ldmatrix") return expand_ldmatrix(s, guard, address_bytes);
   return s.op == "wmma" && !s.has("mma") ? expand_wmma(s, guard, address_bytes) : "";

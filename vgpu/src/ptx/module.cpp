@@ -57,6 +57,8 @@ uint32_t parse_size(const Token& token) {
 }
 
 // Parses the tokens of a module.
+constexpr uint32_t kNewestVersion = 90;  // PTX 9.0, of the driver's CUDA 13.0 (cuDriverGetVersion)
+
 class Parser {
  public:
   Parser(const std::vector<Token>& tokens, Module& module) : tokens_(tokens), module_(module) {}
@@ -107,8 +109,10 @@ class Parser {
     if (at_ + 1 >= tokens_.size()) return;
     const std::string value(tokens_[at_ + 1].text);
     unsigned major = 0, minor = 0;
-    if (version && std::sscanf(value.c_str(), "%2u.%1u", &major, &minor) == 2) version_ = 10 * major + minor;
-    else if (!version && std::sscanf(value.c_str(), "sm_%3u", &major) == 1) target_ = major;
+    if (version && std::sscanf(value.c_str(), "%2u.%1u", &major, &minor) == 2) {
+      version_ = 10 * major + minor;
+      if (version_ > kNewestVersion) throw UnsupportedPtxVersion("PTX " + value + ", which is newer than the driver");
+    } else if (!version && std::sscanf(value.c_str(), "sm_%3u", &major) == 1) target_ = major;
     else if (version || std::sscanf(value.c_str(), "compute_%3u", &major) != 1)
       reject(tokens_[at_ + 1], "no such version or target");
   }

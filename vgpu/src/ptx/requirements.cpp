@@ -108,6 +108,7 @@ constexpr Requirement kRequirements[] = {
     {"wmma", "bf16|tf32", 70, 80},
     {"ldmatrix", "", 65, 75},
     {"movmatrix", "", 78, 75},
+    {"createpolicy", "", 74, 80},
     {"bar", "warp", 60, 30},
     {"barrier", "", 60, 30},
     {"bar|barrier", "cta", 78, 0},

@@ -67,6 +67,7 @@ const Symbol& parameter_variable(Decoder& d, const Statement& s, const Operand& 
 Actual argument(Decoder& d, const Statement& s, const Operand& o, const ptx::Parameter& formal, const Instruction& call) {
   if (o.kind == Operand::Name) {
     const Symbol& variable = parameter_variable(d, s, o);
+    if (variable.size != formal.size) d.reject(s, "an argument of another size");
     return {static_cast<uint32_t>(variable.address), variable.size};
   }
   if (formal.type.empty()) d.reject(s, "a register for a parameter that is no number");

@@ -76,6 +76,8 @@ InstructionKind kind_of(std::string_view op) {
 
 bool decode_fence(Decoder& d, const Statement& s, Instruction& i) {
   if (!has_known_qualifiers(s)) return false;
+  if (s.op == "pmevent" && (s.operands.at(0).kind != Operand::Literal || (!s.has("mask") && d.bits(s.operands[0], "u32") > 15)))
+    return false;
   if (s.op == "membar" || s.op == "fence") i.execute = fence, d.emit(i);
   if (s.op == "griddepcontrol") i.execute = do_nothing, i.schedule_source = ScheduleSource::DependentLaunch, d.emit(i);
   return true;

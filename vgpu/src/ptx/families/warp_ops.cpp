@@ -156,9 +156,10 @@ bool decode_vote(Decoder& d, const Statement& s, Instruction& i) {
 
 bool decode_match(Decoder& d, const Statement& s, Instruction& i) {
   if (!s.allows_only({"any|all", "sync"}) || s.qualifiers.size() != 3 || s.operands.size() != 3) return false;
+  i.variant = s.has("all");
+  if (!i.variant && s.operands[0].kind == Operand::Vector) return false;
   decode_result(d, s.operands[0], true, i);
   i.a = d.source(s.operands[1], s.type());
-  i.variant = s.has("all");
   i.execute = ptx::size_of(s.type()) == 8 ? match<uint64_t> : match<uint32_t>;
   return true;
 }
