@@ -158,6 +158,13 @@ INVALID_STATEMENTS = [
         "trap.b32;",
     ),
     *(
+        "dp4a.u32.u32 %r1, %r1, %r1, 0f3F800000;",
+        "dp2a.lo.u32.u32 %r1, 0f3F800000, %r1, %r1;",
+        "shf.l.wrap.b32 %r1, %r1, %r1, 0f3F800000;",
+        "szext.wrap.u32 %r1, %r1, 0f3F800000;",
+        "bmsk.wrap.b32 %r1, 0f3F800000, %r1;",
+    ),
+    *(
         "red.acq_rel.gpu.global.add.u32 [%l0], 1;",
         "red.acquire.gpu.global.add.u32 [%l0], 1;",
         "match.any.sync.b32 %r1|%p1, %r1, -1;",

@@ -46,6 +46,7 @@ struct Operand {
   bool negative = false;       // `-%r1`, which only video instructions have
   bool inverted = false;       // `!%p`
   int64_t offset = 0;          // of an address, or added to a name
+  bool is_real() const { return kind == Literal && constant.real(); }
   std::vector<Operand> parts;  // of {a, b}; of `d|p`; of an address `[a, b, c]` all but the first
 };
 

@@ -254,6 +254,7 @@ bool decode_four_operands(Decoder& d, const Statement& s, Instruction& i) {
   const Operand& result = s.operands[0];
   i.d = result.kind == Operand::Vector ? d.result(result.parts.at(0), "b32", true) : d.result(result, "b32");
   uint32_t* sources[] = {&i.a, &i.b, &i.c};
+  if (s.op == "shf" && s.operands.at(3).is_real()) return false;
   for (size_t k = 0; k < 3; k++) *sources[k] = d.source(s.operands[k + 1], "b32");
   d.emit(i);
   return true;
@@ -273,6 +274,7 @@ bool decode_masks(Decoder& d, const Statement& s, Instruction& i) {
   i.execute = select_mask(s, s.has("clamp"));
   if (!i.execute) return false;
   i.d = d.result(s.operands[0], s.type());
+  if (s.op != "fns" && (s.operands[1].is_real() || s.operands[2].is_real())) return false;
   i.a = d.source(s.operands[1], s.type());
   i.b = d.source(s.operands[2], "b32");
   if (s.op == "fns") i.c = d.source(s.operands[3], "b32");

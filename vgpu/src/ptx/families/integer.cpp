@@ -336,7 +336,10 @@ bool decode_integer(Decoder& d, const Statement& s, Instruction& i) {
   if (s.op == "shl" || s.op == "shr") return decode_shift(d, s, i, t);
   i.execute = s.has("relu") ? select_relu(s, t) : select_plain(s, t);
   if (!i.execute) i.execute = select_packed(s, t);
-  if (!i.execute && (i.execute = select_dot(s))) t = "b32";
+  if (!i.execute && (i.execute = select_dot(s))) {
+    t = "b32";
+    if (std::any_of(s.operands.begin(), s.operands.end(), [](const Operand& o) { return o.is_real(); })) return false;
+  }
   if (!i.execute || s.operands.size() < 2) return false;
   std::string_view result_type = s.has("wide") ? double_width(t) : t;
   uint32_t* fields[] = {&i.d, &i.a, &i.b, &i.c};
