@@ -335,3 +335,18 @@ def test_unread_sums_change_their_order(device, schedule):
     instructions = sums.pop("instructions")
     assert sums == {5: {0.0, 1.0}, 63: {0.0, 1.0}, 127: {0.0, 1.0}}
     assert len(instructions) == 1
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_an_old_value_that_is_unused_suspends_no_thread(device, schedule, seed):
+    """`nvcc` writes atom for each atomicAdd(); its results are those of red under the same choices."""
+    body = """ld.param.u64 %l0, [p0]; ld.param.u64 %l1, [p1]; mul.wide.u32 %l2, %i, 4; add.u64 %l1, %l1, %l2;
+    ld.global.f32 %r1, [%l1]; OPERATION"""
+    values, results = np.random.default_rng(1).random(256, np.float32), []
+    for operation in ("atom.global.add.f32 %r2, [%l0], %r1;", "red.global.add.f32 [%l0], %r1;"):
+        text = kernel(body.replace("OPERATION", operation), ["p0", "p1"])
+        assert schedule(f"atomics:{seed}") == 0
+        code, (total, _) = device.run(text, [np.zeros(1, np.float32), values], grid=2, block=128)
+        assert code == 0
+        results.append(total.tobytes())
+    assert results[0] == results[1]

@@ -84,6 +84,9 @@ enum class ScheduleSource : uint8_t {
   AsynchronousCopy,  // completes at any time before the program waits for it
 };
 
+// Whether an atomic returns the old value to a register that another instruction names.
+enum class OldValue : uint8_t { NoAtomic, Used, Unused };
+
 // One decoded instruction.  Registers are byte offsets into a warp's call frame: 32 consecutive values of the register's type, or
 // for a predicate a mask with one bit for each lane.
 struct Instruction {
@@ -100,6 +103,7 @@ struct Instruction {
   uint32_t position = 0;  // its number among all decoded instructions (core/code_position.h); 0: none
   // For analyses:
   bool block_scope = false;  // of an atomic: it is atomic only for threads of its block
+  OldValue old_value = OldValue::NoAtomic;
   bool result_unused = false;  // no other instruction names the registers that it writes
   ScheduleSource schedule_source = ScheduleSource::None;
   // Of a compare-and-swap in an update loop, which repeats it until it succeeds (ptx/update_loop.h): the operation of the loop,

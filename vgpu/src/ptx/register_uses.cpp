@@ -51,6 +51,7 @@ void mark_register_uses(DecodedFunction& function) {
   const RegisterCounts counts(function);
   for (Instruction& i : function.code) {
     i.result_unused = is_result_unused(i, counts);
+    if (i.old_value == OldValue::Used && i.result_unused) i.old_value = OldValue::Unused;
     if (reads_processor(i)) i.schedule_source = ScheduleSource::Processor;
   }
 }

@@ -4,8 +4,9 @@
 
 namespace vgpu {
 
-// Sets Instruction::result_unused of loads, atomics and schedule sources, and the source of instructions that read special registers
-// such as %clock.  PTX is almost in single assignment form, so a result is unused if no other instruction names the register.
+// Sets Instruction::result_unused and old_value of loads, atomics and schedule sources, and the source of instructions that read
+// special registers such as %clock.  PTX is almost in single assignment form, so a result is unused if no other instruction names
+// the register.
 void mark_register_uses(DecodedFunction& function);
 
 }  // namespace vgpu

@@ -67,7 +67,7 @@ template <class T, Op kOp, AccessSpace kSpace> void perform_late(WarpContext& wa
   T old, operands[2];
   std::memcpy(&old, address, sizeof old);
   std::memcpy(&operands[0], &b, sizeof(T)), std::memcpy(&operands[1], &c, sizeof(T));
-  notify_lane(warp, i, order_sensitivity_of(kOp, std::is_integral_v<T>, false), kOp, value_type<T>(), address, lane,
+  notify_lane(warp, i, order_sensitivity_of(kOp, std::is_integral_v<T>, i.count), kOp, value_type<T>(), address, lane,
               operands[0], operands[1]);
   T result = new_value<T, kOp, kSpace>(warp, address, old, operands[0], operands[1]);
   std::memcpy(address, &result, sizeof result);
@@ -80,7 +80,7 @@ template <class T, Op kOp, AccessSpace kSpace> void atom(WarpContext& warp, cons
   if (!resolve_addresses(warp, i, kSpace, sizeof(T), addresses, true)) return;
   T* d = i.count ? lane_values<T>(warp, i.d) : nullptr;
   const T *b = lane_values<T>(warp, i.b), *c = lane_values<T>(warp, i.c);
-  if (warp.deferred && !d && i.variant == kStrong)
+  if (warp.deferred && i.old_value == OldValue::Unused && i.variant == kStrong)
     return arrive_or_defer(warp, i, addresses, b, c, sizeof(T), perform_late<T, kOp, kSpace>);
   uint8_t order[kWarpSize];
   uint32_t n = order_lanes(warp, addresses, order);
@@ -120,7 +120,7 @@ template <class H, class T, AccessSpace kSpace> void add_half(WarpContext& warp,
   if (!resolve_addresses(warp, i, kSpace, sizeof(T), addresses, true)) return;
   T* d = i.count ? lane_values<T>(warp, i.d) : nullptr;
   const T* b = lane_values<T>(warp, i.b);
-  if (warp.deferred && !d && i.variant == kStrong)
+  if (warp.deferred && i.old_value == OldValue::Unused && i.variant == kStrong)
     return arrive_or_defer(warp, i, addresses, b, b, sizeof(T), perform_late_half<H, T>);
   uint8_t order[kWarpSize];
   uint32_t n = order_lanes(warp, addresses, order);
@@ -193,7 +193,7 @@ bool decode_elements(Decoder& d, const Statement& s, Instruction& i, std::string
   bool has_valid_lists = operand.kind == Operand::Vector && operand.parts.size() == count;
   if (returns_old) has_valid_lists = has_valid_lists && old.kind == Operand::Vector && old.parts.size() == count;
   if (!has_valid_lists || count * ptx::size_of(t) > 16 || t[0] == 'u' || t[0] == 's') return false;
-  i.count = returns_old;
+  i.count = returns_old, i.old_value = returns_old ? OldValue::Used : OldValue::Unused;
   for (size_t k = 0; k < count; k++, i.imm += ptx::size_of(t)) {
     if (returns_old) i.d = d.result(old.parts[k], t, true);
     i.b = i.c = d.source(operand.parts[k], t);
@@ -218,7 +218,7 @@ bool decode_atomic(Decoder& d, const Statement& s, Instruction& i) {
   i.variant = memory_order_of(s) | kStrong;
   i.block_scope = s.has("cta") || s.has("cluster");  // there are no clusters of several blocks
   if (!s.qualifier_of("v2|v4|v8").empty()) return space == AccessSpace::Generic && decode_elements(d, s, i, t);
-  i.count = returns_old && s.operands[0].text != "_";
+  i.count = returns_old && s.operands[0].text != "_", i.old_value = i.count ? OldValue::Used : OldValue::Unused;
   if (i.count) i.d = d.result(s.operands[0], t);
   i.b = d.source(s.operands[first + 1], t);
   i.c = o == "cas" ? d.source(s.operands.at(first + 2), t) : i.b;

@@ -182,9 +182,13 @@ void select_common(FunctionDecoder& d, const Decoded& c, Instruction& i) {
   i.c = i.e = d.read_register(c.bits(32, 8));
 }
 
+void set_result(Instruction& i, uint8_t result) {
+  i.count = result, i.old_value = result == kNoResult ? OldValue::Unused : OldValue::Used;
+}
+
 bool select_atomic(FunctionDecoder& d, const Decoded& c, Instruction& i, Space space) {
   select_common(d, c, i);
-  i.count = c.bits(16, 8) == kRZ ? kNoResult : kOldValue;
+  set_result(i, c.bits(16, 8) == kRZ ? kNoResult : kOldValue);
   const bool writes_predicate = space == Space::Generic && c.bits(81, 3) != kPT;
   i.execute = operation_of_type(c.modifier(87), c.modifier(73), space, writes_predicate);
   return i.execute != nullptr;
@@ -193,7 +197,7 @@ bool select_atomic(FunctionDecoder& d, const Decoded& c, Instruction& i, Space s
 bool select_swap(FunctionDecoder& d, const Decoded& c, Instruction& i, Space space) {
   select_common(d, c, i);
   i.e = d.read_register(c.bits(64, 8));
-  i.count = c.bits(16, 8) == kRZ ? kNoResult : c.has("CAST.SPIN") ? kWasSwapped : kOldValue;
+  set_result(i, c.bits(16, 8) == kRZ ? kNoResult : c.has("CAST.SPIN") ? kWasSwapped : kOldValue);
   const bool writes_predicate = space == Space::Generic && c.bits(81, 3) != kPT;
   i.execute = c.modifier(73) == "64" ? in_space<uint64_t, Op::CompareAndSwap>(space, writes_predicate)
                                      : in_space<uint32_t, Op::CompareAndSwap>(space, writes_predicate);
@@ -204,7 +208,7 @@ bool select_swap(FunctionDecoder& d, const Decoded& c, Instruction& i, Space spa
 
 bool select_reduction(FunctionDecoder& d, const Decoded& c, Instruction& i) {
   select_common(d, c, i);
-  i.count = kNoResult;
+  set_result(i, kNoResult);
   i.execute = operation_of_type(c.modifier(87), c.modifier(73), Space::Global, false);
   return i.execute != nullptr;
 }
@@ -224,7 +228,7 @@ bool select_swap_shared(FunctionDecoder& d, const Decoded& c, Instruction& i) { 
 bool select_count_shared(FunctionDecoder& d, const Decoded& c, Instruction& i) {
   select_common(d, c, i);
   i.c = i.e = d.constant(1);
-  i.count = c.bits(16, 8) == kRZ ? kNoResult : kOldValue, i.execute = count_shared;
+  set_result(i, c.bits(16, 8) == kRZ ? kNoResult : kOldValue), i.execute = count_shared;
   return true;
 }
 
