@@ -57,13 +57,14 @@
     shown.textContent = word;
     return shown;
   };
-  const percent = (cell) => cell.getValue() === null ? "" : `≤ ${(cell.getValue() * 100).toPrecision(2)} %`;
+  const atMost = (share) => share === null ? "" : `≤ ${(share * 100).toPrecision(2)} %`;
+  const percent = (cell) => atMost(cell.getValue());
   const ratio = (cell) => cell.getValue() === null ? "" : `× ${cell.getValue()}`;
   const count = (cell) => cell.getValue() || "";
   // The number of runs and, below it, how often a difference may occur at most, if none was seen.
   const runs = (cell) => {
-    const shown = document.createElement("span"), bound = document.createElement("small"), { bound: most } = cell.getData();
-    bound.textContent = most === null ? "" : `≤ ${(most * 100).toPrecision(2)} %`;
+    const shown = document.createElement("span"), bound = document.createElement("small");
+    bound.textContent = atMost(cell.getData().bound);
     shown.append(count(cell), bound);
     return shown;
   };
