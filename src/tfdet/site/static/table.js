@@ -77,7 +77,7 @@
     { title: "Solution", field: "solution", formatter: solution, minWidth: 188, widthGrow: 1, ...plain },
     { title: "Device", field: "device", formatter: text("device"), width: 116, ...plain },
     { title: "Verdict", field: "verdict", formatter: verdict, width: 208, ...plain },
-    { title: "Backing", field: "backing", formatter: backing, width: 100, ...plain },
+    { title: "Backing", field: "backing", formatter: backing, width: 118, ...plain },
     { title: "Differed", field: "differed", formatter: count, width: 98, ...number },
     { title: "Runs", field: "runs", formatter: runs, width: 80, ...number },
     { title: "Time", field: "time", formatter: ratio, width: 80, ...number },
