@@ -52,10 +52,14 @@ class _Console(Console):
 
 def _console(*, stderr: bool) -> Console:
     stream = sys.stderr if stderr else sys.stdout
-    # A pipe has no width: without this, rich would cut tables at 80 columns, if COLUMNS does not say another number.
-    is_known = stream.isatty() or os.environ.get("COLUMNS", "").isdigit()
     sanitizing = cast(IO[str], SanitizingStream(stream))
-    return _Console(file=sanitizing, highlight=False, width=None if is_known else 200)
+    # A pipe has no width: without this, rich would cut tables at 80 columns.
+    return _Console(file=sanitizing, highlight=False, width=None if _has_width(stream) else 200)
+
+
+def _has_width(stream: IO[str]) -> bool:
+    """Tell whether the stream is a terminal, or COLUMNS says how wide what reads it is."""
+    return stream.isatty() or os.environ.get("COLUMNS", "").isdigit()
 
 
 def out() -> Console:
@@ -66,6 +70,11 @@ def out() -> Console:
 def err() -> Console:
     """Return the console of standard error."""
     return _console(stderr=True)
+
+
+def page_width() -> int:
+    """Return the width in characters of what is read as a page: a terminal's, at most 100; 80 in a pipe."""
+    return min(out().width, 100) if _has_width(sys.stdout) else 80
 
 
 def sanitize_text(text: str) -> str:

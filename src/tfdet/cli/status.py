@@ -114,7 +114,7 @@ def status(
     elif selection or everything or records:
         console.out().print(terminal_views.status(loaded, selection, console.out().width))
     else:
-        console.out().print(overview.render(loaded, min(console.out().width, 100)))
+        console.out().print(overview.render(loaded, console.page_width()))
     _report_contradictions(contradictions)
     if check:
         console.print_note("the tables are up to date")

@@ -29,6 +29,7 @@ class SourceState(StrEnum):
 
 
 _STYLE = {SourceState.OPEN: "red", SourceState.SOLVED: "green", SourceState.PROVED: "green", SourceState.UNKNOWN: "dim"}
+_READING_ORDER = (SourceState.OPEN, SourceState.SOLVED, SourceState.UNKNOWN, SourceState.PROVED)
 _KIND_ORDER = {"gpu": 0, "vgpu": 1, "cpu": 2}  # vgpu: the virtual GPU, an emulator
 LEGEND = (
     "Each source in the newest environment that ran it. solved: a solution was seen\n"
@@ -55,7 +56,7 @@ class OverviewRow:
 def overview_rows(status: Status) -> list[OverviewRow]:
     """Return a row for each framework and kind of device that ran something: TensorFlow first, and GPUs first."""
     rows: dict[tuple[str, str], OverviewRow] = {}
-    for (framework, device, source), cells in _by_source(status):
+    for (framework, device, source), cells in _by_source(status, status.cells):
         row = rows.setdefault((framework, device), OverviewRow(framework, device))
         row.sources[_source_state(cells, status.matrix)].append(source)
     sizes = Counter(dict.fromkeys(status.matrix.frameworks, 0))
@@ -70,13 +71,17 @@ def overview_rows(status: Status) -> list[OverviewRow]:
 
 
 def in_reading_order(status: Status, cells: Sequence[StatusCell]) -> list[StatusCell]:
-    """Return the cells by framework; in it the sources that differ first, and of these and of the others a GPU's."""
+    """Return the cells by framework; in it the sources that differ, then the solved ones, then the others.
+
+    A source that was solved on one kind of device and differs on another is one that differs.  Of the others those
+    come first that differ in an environment before the newest; of equal ones a GPU's.
+    """
     frameworks = list(dict.fromkeys(row.framework for row in overview_rows(status)))
-    differing = {cell.key.source for cell in cells if cell.inferred.verdict is Verdict.NONDETERMINISTIC}
-    positions: dict[str, tuple[int, bool, int]] = {}
-    for cell in cells:
-        framework, device, source = _place(status, cell)
-        position = frameworks.index(framework), source not in differing, _kind_position(device)
+    positions: dict[str, tuple[int, int, bool, int]] = {}
+    for (framework, device, source), group in _by_source(status, cells):
+        rank = _READING_ORDER.index(_source_state(group, status.matrix))
+        differed = any(cell.inferred.verdict is Verdict.NONDETERMINISTIC for cell in group)
+        position = frameworks.index(framework), rank, not differed, _kind_position(device)
         positions[source] = min(position, positions.get(source, position))
     return sorted(cells, key=lambda cell: positions[cell.key.source])
 
@@ -92,10 +97,10 @@ def _place(status: Status, cell: StatusCell) -> tuple[str, str, str]:
     return framework, kind.cli_name if kind else cell.key.device, cell.key.source
 
 
-def _by_source(status: Status) -> Iterator[tuple[tuple[str, str, str], list[StatusCell]]]:
+def _by_source(status: Status, cells: Iterable[StatusCell]) -> Iterator[tuple[tuple[str, str, str], list[StatusCell]]]:
     """Yield ((framework, kind of device, source), its cells that ran)."""
     place = partial(_place, status)
-    ran = sorted((cell for cell in status.cells if cell.was_run), key=place)
+    ran = sorted((cell for cell in cells if cell.was_run), key=place)
     return ((key, list(cells)) for key, cells in groupby(ran, place))
 
 

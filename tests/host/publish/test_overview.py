@@ -56,6 +56,19 @@ def test_sources_of_tensorflow_that_a_gpu_ran_come_first(status_of_checkout: Sta
     assert any(cell.key.source == first and cell.key.device.startswith("nvidia") for cell in ran)
 
 
+def test_sources_that_differ_come_before_solved_ones_and_these_before_unknown_ones(status_of_checkout: Status) -> None:
+    part = next(row for row in overview_rows(status_of_checkout) if (row.framework, row.cli_name) == ("torch", "gpu"))
+    cells = Selection(frameworks=[part.framework], devices=[part.cli_name]).cells(status_of_checkout)
+    ordered = in_reading_order(status_of_checkout, [cell for cell in cells if cell.was_run])
+    state_of = {source: state for state, sources in part.sources.items() for source in sources}
+    states = [state_of[cell.key.source] for cell in ordered]
+    assert [state for state, _ in itertools.groupby(states)] == [
+        SourceState.OPEN,
+        SourceState.SOLVED,
+        SourceState.UNKNOWN,
+    ]
+
+
 def cells_by_source(status: Status, part: OverviewRow) -> dict[str, list[StatusCell]]:
     """Return {source: its cells} of a framework and device; one pass over all cells, which are many."""
     by_source: dict[str, list[StatusCell]] = defaultdict(list)
