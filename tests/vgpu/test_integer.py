@@ -209,7 +209,8 @@ def test_four_bytes(device, op, type):
         )
         for a, b in zip(x.tolist(), y.tolist(), strict=True)
     ]
-    assert_same(device.evaluate(f"{op}.{type}.{type}.{type} %d, %x, %y, 0;", [np.uint32], x, y), expected, x, y)
+    body = f"mov.b32 %r1, 0; {op}.{type}.{type}.{type} %d, %x, %y, %r1;"
+    assert_same(device.evaluate(body, [np.uint32], x, y), expected, x, y)
 
 
 def part(value, selector, type):

@@ -114,7 +114,7 @@ INVALID_STATEMENTS = [
         "mov.rn.u32 %r1, 1;",
         "mov.v2.u32 %r1, 1;",
         "cvta.bogus.u64 %l1, %l1;",
-        "isspacep.param %p1, %l1;",
+        "isspacep.shared::cluster %p1, %l1;",
         "isspacep %p1, %l1;",
     ),
     *("ld.bogus.global.u32 %r1, [%l0];", "ld.global.shared.u32 %r1, [%l0];", "ld.global.v2.u32 %r1, [%l0];"),

@@ -145,6 +145,45 @@ def test_isspacep_and_cvta(device):
     assert not f.any()
 
 
+def test_isspacep_knows_constants_and_parameters(device):
+    """A kernel's parameters are in the global space, too, and constants are not, as in ptxas' code for sm_80."""
+    head = ".const .align 4 .u32 table[4]; .global .align 4 .u32 far;"
+    body = """mov.u64 %l0, table; cvta.const.u64 %l1, %l0; cvta.param.u64 %l2, p0;
+    mov.u64 %l4, far; cvta.global.u64 %l3, %l4;
+    add.u64 %l4, %l1, 15; add.u64 %l5, %l1, 16; mov.u32 %d, 0; mov.u32 %e, 0; mov.u32 %f, 0;"""
+    for bit, address in enumerate(["%l1", "%l2", "%l3", "%l4", "%l5"]):
+        for space, result in (("const", "%d"), ("param", "%e"), ("global", "%f")):
+            body += f"isspacep.{space} %p0, {address}; @%p0 or.b32 {result}, {result}, {1 << bit};\n"
+    d, e, f = device.evaluate(body, [np.uint32, np.uint32, np.uint32], np.zeros(1, np.uint32), head=head)
+    assert (d[0], e[0], f[0] & 0b1111) == (0b01001, 0b00010, 0b0110)
+
+
+def test_bytes_are_packed_and_unpacked(device):
+    """Registers of 8 bits: the first is the lowest, and a wider load into one of 16 bits leaves no upper bits."""
+    values = np.array([0x81FF7F00, 0xFFFFFFFF, 0x01020304], np.uint32)
+    body = """.reg .b8 %y<4>; .reg .b16 %h; mov.b32 {%y0, %y1, %y2, %y3}, %x; mov.b32 %d, {%y3, %y2, 7, %y0};
+    mov.b16 %h, {%y1, %y0}; cvt.u32.u16 %e, %h; mov.b16 {_, %y0}, %h; cvt.s32.s8 %f, %y0;"""
+    d, e, f = device.evaluate(body, [np.uint32, np.uint32, np.int32], values)
+    parts = values.view(np.uint8).reshape(-1, 4)
+    assert d.view(np.uint8).reshape(-1, 4).tolist() == [[x[3], x[2], 7, x[0]] for x in parts]
+    assert e.tolist() == [int(x[1]) | int(x[0]) << 8 for x in parts]
+    assert f.tolist() == parts[:, 0].view(np.int8).tolist()
+
+
+def test_registers_of_128_bits(device):
+    """They are moved from and to two of 64 or four of 32 bits, and loaded and stored as one access."""
+    values = np.arange(1, 5, dtype=np.uint32)
+    body = """.reg .b128 %q<3>; .shared .align 16 .b8 area[2048];
+    mul.wide.u32 %l0, %x, 3; add.u64 %l1, %l0, 7; mov.b128 %q0, {%l0, %l1}; mov.b128 %q1, %q0;
+    mov.u32 %r0, area; mad.lo.u32 %r0, %i, 16, %r0; st.shared.b128 [%r0], %q1; ld.relaxed.cta.shared.b128 %q2, [%r0];
+    mov.b128 {%r1, _, %r3, %r4}, %q2; cvt.u64.u32 %d, %r1; cvt.u64.u32 %e, %r3; mov.b128 %q0, {%r3, %r4, %r1, 9};
+    mov.b128 {_, %f}, %q0;"""
+    d, e, f = device.evaluate(body, [np.uint64, np.uint64, np.uint64], values)
+    assert d.tolist() == (values * 3).tolist()
+    assert e.tolist() == (values * 3 + 7).tolist()
+    assert f.tolist() == [int(x) * 3 + (9 << 32) for x in values]
+
+
 ILLEGAL, MISALIGNED = 700, 716
 FAULTS = {
     "behind an array": ("ld.param.u64 %l0, [p0]; add.u64 %l0, %l0, 4096; ld.global.u32 %r1, [%l0];", ILLEGAL),

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from virtual_device import kernel  # kernel: a PTX kernel; %i is the thread in the grid, %t in the block
 
-REGISTERS = ".reg .f32 %f<5>; .reg .f64 %d<5>; .reg .u32 %u<5>; .reg .b16 %b<5>;\n"
+REGISTERS = ".reg .f32 %f<5>; .reg .f64 %d<5>; .reg .u32 %u<5>; .reg .b16 %b<5>; .reg .b8 %y<5>;\n.reg .b128 %q<3>;\n"
 REFUSED = """
 add.u32 5, %r1, %r2;  mov.u32 %tid.x, %r1;  mov.u32 5, %r1;  ld.global.u32 5, [%l1]
 add.u32 _, %r1, %r2;  mov.u32 _, %r1;  ld.global.u32 _, [%l1];  ld.global.v2.u32 {_, _}, [%l1]
@@ -17,12 +17,22 @@ st.global.u32 [%l1], %f1;  ld.global.f32 %u1, [%l1];  st.global.f32 [%l1], 1;  s
 st.global.u32 [%l1], %tid.x;  add.u32 %r1, %tid.x, 1;  mov.b64 %l1, 0f3f800000;  mov.f32 %f1, -0f3f800000
 setp.eq.f32 %p1, %f1, 1;  selp.u32 %r1, %f1, %f2, %p1;  atom.global.add.f32 %f1,[%l1],1;  shl.b32 %r1, %r2, %h1
 mov.u64 %l1, 1.0+2.0;  mov.u64 %l1, 5/0;  mov.u64 %l1, 5 5;  bfe.u32 7, %r1, 1, 2
+st.global.u16 [%l1], %y1;  ld.global.b16 %y1, [%l1];  add.u16 %y1, %y2, %y3;  cvt.u32.u16 %r1, %y1
+selp.b16 %h1, %y1, %h2, %p1
+ld.global.v2.b8 {%y1, %h1}, [%l1];  mov.b32 %r1, {%h1, %y1};  mov.b32 %r1, {%h1, %h2, %h3, %h4};  mov.b64 {_, _}, %l1
+mov.b16 %h1, %y1;  vadd2.s32.s32.s32 %r1, 4, %r2, %r3;  vmin4.u32.u32.u32 %r1, %r2, %r3, 4;  add. s32 %r1, %r2, %r3
+mov.b64 %l1, %q1;  mov.b128 %q1, {%l1, %r1};  mov.b128 {_, _}, %q1;  ld.global.v2.b128 {%q1, %q2}, [%l1]
 """
 ACCEPTED = """
 mov.b64 {%r1, _}, %l1;  ld.global.v4.u8 {%b1,_,_,%b2}, [%l1]
 atom.global.add.u32 _, [%l1], 1;  setp.eq.u32 %p1|_, %r1, %r2
 st.global.f32 [%l1], %r1;  ld.global.b32 %f1, [%l1];  and.b32 %f1, %f2, %u1;  selp.u32 %r1, 1, 2, 1
 add.f32 %f1, %f2, 0d3ff0000000000000;  add.f64 %d1, %d2, 0f3f800000;  mov.pred %p1, !%p2;  mov.u16 %h1, 0x12345
+st.global.u8 [%l1], %y1;  ld.global.s8 %y1, [%l1];  cvt.u32.u8 %r1, %y1;  mov.b32 %r1, {%y1, 5, %y3, %y4}
+mov.b16 {%y1, _}, %h1
+add .s32 %r1, %r2, %r3;  ld.global .u32 %r1, [%l1];  ld/**/.global.u32 %r1, [%l1];  @%p1 ret .uni
+isspacep.const %p1, %l1;  isspacep.param::entry %p1, %l1;  mov.b128 {%r1, _, _, %r2}, %q1
+ld.relaxed.gpu.b128 %q1, [%l1]
 """
 
 

@@ -60,7 +60,7 @@ class Spec:
 
     Operands: `t` a register of the last type, `T` of the type before it, `w` twice as wide, `u` 32 bits, `p` a
     predicate, `P` one or two, `S` a register and a predicate, `z` a special register, `l` 64 bits, `m` an address,
-    `i` a literal, `v` a vector for .v2 or .v4, `x` a label; `?` marks an optional operand.
+    `i` a literal, `v` a vector for .v2 or .v4, `V` a vector of parts, `x` a label; `?` marks an optional operand.
     """
 
     op: str
@@ -108,6 +108,8 @@ SPECS = [
     *spec("min max", "xorsign.abs", 1, "t t t"),
     *spec("mov", "v2 v4", 1, "v v"),
     *spec("mov", "", 1, "t z"),
+    *spec("mov", "", 1, "t V"),
+    *spec("mov", "", 1, "V t"),
     *spec("shf", "l r | clamp wrap", 1, "t t t u"),
     *spec("prmt", "", 1, "t t t u"),
     *spec("setp", f"{COMPARE} | and or xor | ftz", 1, "P t t p?"),
@@ -154,7 +156,14 @@ SPECS = [
 
 def register(rng: random.Random, bits: int) -> str:
     """Return a random register of this width."""
-    name, count = {1: ("%p", 4), 8: ("%h", 6), 16: ("%h", 6), 32: ("%r", 10), 64: ("%l", 6), 128: ("%q", 3)}[bits]
+    name, count = {
+        1: ("%p", 4),
+        8: rng.choice([("%h", 6), ("%b", 4)]),
+        16: ("%h", 6),
+        32: ("%r", 10),
+        64: ("%l", 6),
+        128: ("%q", 3),
+    }[bits]
     return f"{name}{rng.randrange(count)}"
 
 
@@ -205,6 +214,7 @@ ODD_OPERANDS = [
     "%r0",
     "%l0",
     "%q0",
+    "%b0",
     "%undefined",
     "%tid.x",
     "%tid",
@@ -250,6 +260,16 @@ def vector(rng: random.Random, modifiers: list[str], bits: int) -> str:
     return "{" + ", ".join(register(rng, bits) for _ in range(count)) + "}"
 
 
+def parts(rng: random.Random, bits: int) -> str:
+    """Return a vector of random registers, which together are mostly this wide; some are sinks or literals."""
+    part_bits = rng.choice([width for width in (8, 16, 32, 64) if width < bits] or [8])
+    count = rng.choice([max(bits // part_bits, 1), max(bits // part_bits, 1), 2, 4])
+    names = [register(rng, part_bits if rng.random() < 0.97 else 16) for _ in range(count)]
+    if rng.random() < 0.3:
+        names[rng.randrange(count)] = rng.choice(["_", "_", "1", "255"])
+    return "{" + ", ".join(names) + "}"
+
+
 def operand(rng: random.Random, kind: str, modifiers: list[str], types: list[str]) -> str:
     """Return an operand that fits most of the time."""
     last_width = WIDTHS[types[-1]] if types else 32
@@ -266,6 +286,8 @@ def operand(rng: random.Random, kind: str, modifiers: list[str], types: list[str
         return f"{rng.choice([register(rng, last_width), '_'])}|{register(rng, 1)}"
     if kind == "z":
         return rng.choice(SPECIALS)
+    if kind == "V":
+        return parts(rng, last_width)
     if kind == "v":
         return vector(rng, modifiers, last_width)
     return {
@@ -292,7 +314,11 @@ def statement(rng: random.Random, error_probability: float = 0.15) -> str:
     elif operands and rng.random() < 0.1:
         operands[rng.randrange(len(operands))] = rng.choice(LITERALS)
     guard = rng.choice(["", "", "", "", "", "", "@%p1 ", "@!%p2 "])
-    return f"{guard}{'.'.join([instruction.op, *modifiers, *types])} {', '.join(operands)};"
+    name = ".".join([instruction.op, *modifiers, *types])
+    if rng.random() < 0.03:
+        dot = rng.choice([".", ".", ".", ":"])
+        name = name.replace(dot, rng.choice([f" {dot}", f" {dot}", f"{dot} "]), rng.randint(1, 2))
+    return f"{guard}{name} {', '.join(operands)};"
 
 
 def mutate_modifiers(rng: random.Random, modifiers: list[str], types: list[str]) -> None:

@@ -100,7 +100,8 @@ void Decoder::add_formals(const std::vector<ptx::Parameter>& parameters, Symbol:
     if (parameter.name != "_") check_new_name(parameter.name);
     const uint32_t width = std::max(parameter.size, 2u);
     if (parameter.in_register) {
-      scopes_[0].registers[parameter.name] = {add_register(width), width, sort_of(parameter.type)};
+      if (width > 8) throw Unsupported(function_.name + ": a parameter in a register of 128 bits");
+      scopes_[0].registers[parameter.name] = {add_register(width), width, sort_of(parameter.type), parameter.size == 1};
     } else {
       Symbol& symbol = scopes_[0].variables[parameter.name] = {ptx::StateSpace::Param, parameter.offset, parameter.size};
       symbol.formal = formal;
@@ -224,7 +225,8 @@ void Decoder::declare(size_t begin, size_t end) {
     uint32_t width = declaration.type == "pred" ? 0 : std::max(declaration.element, 2u);  // 0: a predicate
     auto add = [&](const std::string& name) {
       check_new_name(name);
-      scopes_.back().registers[name] = {add_register(width), width, sort_of(declaration.type)};
+      scopes_.back().registers[name] = {add_register(width), width, sort_of(declaration.type),
+                                        width && declaration.element == 1};
     };
     if (!declaration.count) add(declaration.name);
     for (uint32_t k = 0; k < declaration.count; k++) add(declaration.name + std::to_string(k));
@@ -271,15 +273,24 @@ void Decoder::parse_guard(const Statement& s, size_t& at, size_t end) {
   pending_.guard = static_cast<int32_t>(guard->offset);
 }
 
-// Reads the name of the operation, and its qualifiers behind dots.
-void Decoder::parse_name(Statement& s, size_t& at, size_t end) {
-  const char* op_begin = tokens_[at].text.data();
-  const char* op_end = op_begin + tokens_[at].text.size();
-  while (++at + 2 < end && tokens_[at].text == ":" && tokens_[at + 1].text == ":" && tokens_[at].text.data() == op_end) {
-    op_end = tokens_[at + 2].text.data() + tokens_[at + 2].text.size();  // shared::cta
+// Returns the token and those of its `::` behind it, such as shared::cta, and moves `at` behind them.
+std::string_view Decoder::parse_name_part(size_t& at, size_t end) {
+  const char* const begin = tokens_[at].text.data();
+  const char* part_end = begin + tokens_[at].text.size();
+  while (++at + 2 < end && tokens_[at].text == ":" && tokens_[at + 1].text == ":" && tokens_[at].text.data() == part_end) {
+    part_end = tokens_[at + 2].text.data() + tokens_[at + 2].text.size();
     at += 2;
   }
-  std::string_view full_name(op_begin, static_cast<size_t>(op_end - op_begin));
+  return {begin, static_cast<size_t>(part_end - begin)};
+}
+
+// Reads the name of the operation, and its qualifiers behind dots, before which there may be blanks.
+void Decoder::parse_name(Statement& s, size_t& at, size_t end) {
+  std::string_view full_name = parse_name_part(at, end);
+  while (at < end && tokens_[at].text[0] == '.' && tokens_[at].text.size() > 1) {
+    made_texts_.push_back(std::make_unique<const std::string>(std::string(full_name) + std::string(parse_name_part(at, end))));
+    full_name = *made_texts_.back();
+  }
   statement_name_ = full_name;
   for (size_t part_begin = 0; part_begin <= full_name.size();) {
     size_t dot = std::min(full_name.find('.', part_begin), full_name.size());
@@ -297,6 +308,9 @@ void Decoder::parse_statement(size_t begin, size_t end) {
   pending_.line = s.line;
   parse_guard(s, at, end);
   if (at >= end) reject(s, "nothing to do");
+  std::string guard;
+  for (size_t k = begin; k < at; k++) guard.append(tokens_[k].text);
+  if (!guard.empty()) guard += " ";
   parse_name(s, at, end);
   while (at < end) {
     s.operands.push_back(s.op == "call" && text(at, end) == "(" ? parse_list(at, end) : parse_operand(at, end));
@@ -306,7 +320,7 @@ void Decoder::parse_statement(size_t begin, size_t end) {
   if (!has_form(s)) reject(s);
   if (const std::string requirement = required_beyond(s, function_.version, function_.target); !requirement.empty())
     reject(s, requirement.c_str());
-  if (decode_expansion(s, begin)) return;
+  if (decode_expansion(s, guard)) return;
   try {
     for (DecodeFunction family : families(s.op)) {
       Instruction i = pending_;
@@ -323,18 +337,17 @@ void Decoder::parse_statement(size_t begin, size_t end) {
 }
 
 // Decodes a statement as several simpler ones, which are on the same line; returns false if it is not such a statement.
-bool Decoder::decode_expansion(const Statement& s, size_t begin) {
-  if (s.op != "wmma" && s.op != "ldmatrix" && s.op != "movmatrix" && s.op != "createpolicy") return false;
-  std::string guard;
-  for (size_t at = begin; pending_.guard >= 0 && tokens_[at].text.data() != s.op.data(); at++) guard += tokens_[at].text;
+bool Decoder::decode_expansion(const Statement& s, const std::string& guard) {
+  const ptx::Expand expand = ptx::expand_function(s);
+  if (!expand) return false;
   uint32_t address_bytes = 8;
   for (const Operand& operand : s.operands)
     if (const RegisterSlot* slot = operand.kind == Operand::Address ? find_register(operand.text) : nullptr)
       address_bytes = slot->width;
-  auto text = std::make_unique<const std::string>(ptx::expansion_of(s, guard.empty() ? "" : guard + " ", address_bytes));
+  auto text = std::make_unique<const std::string>(expand(s, guard, address_bytes));
   if (text->empty()) return false;
   std::vector<ptx::Token> outer = std::exchange(tokens_, ptx::tokenize(*text, false, s.line));
-  expansions_.push_back(std::move(text));
+  made_texts_.push_back(std::move(text));
   decode_body();
   tokens_ = std::move(outer);
   return true;
@@ -412,6 +425,7 @@ RegisterSlot Decoder::slot_of(const Operand& o, std::string_view type) {
   if (o.kind == Operand::Register && !o.offset) {
     if (const RegisterSlot* slot = find_register(o.text)) {
       if (!is_permitted_sort(slot->sort, type)) reject_operand(o, "a register of another type than the instruction");
+      if (slot->is_byte && ptx::size_of(type) > 1) reject_operand(o, "a register narrower than the instruction");
       return *slot;
     }
     if (const SpecialSource* special = special_register_of(o.text)) {
@@ -456,6 +470,24 @@ uint32_t Decoder::result(const Operand& o, std::string_view type, bool allows_si
   if (allows_sink && o.text == "_") return scratch_register(std::max(ptx::size_of(type), 2u));
   result_slot(o, type);
   return slot_of_width(o, type);
+}
+
+Decoder::Halves Decoder::halves_of(const Operand& o) {
+  if (o.kind != Operand::Register) reject_operand(o, "no register of 128 bits");
+  const uint32_t offset = slot_of_width(o, "b128");
+  return {offset, offset + 8 * kWarpSize};
+}
+
+Decoder::Halves Decoder::source_halves(const Operand& o) {
+  const Halves halves = halves_of(o);
+  note_read(halves.lower), note_read(halves.upper);
+  return halves;
+}
+
+Decoder::Halves Decoder::result_halves(const Operand& o) {
+  const Halves halves = halves_of(o);
+  note_written(halves.lower), note_written(halves.upper);
+  return halves;
 }
 
 bool Decoder::is_predicate(const Operand& o) const {

@@ -28,12 +28,16 @@ struct Symbol {
   Formal formal = None;  // which parameter of the decoded function it is
 };
 
+// The addresses of the .const variables of a module, as [begin, end).
+using ConstantRanges = std::vector<std::pair<uint64_t, uint64_t>>;
+
 // The variables and functions of a module.
 class SymbolTable {
  public:
   virtual ~SymbolTable() = default;
   virtual const Symbol* find(const std::string& name) const = 0;
   virtual const ptx::Function* function(const std::string& name) const = 0;
+  virtual const ConstantRanges& constant_ranges() const = 0;  // valid as long as the module
   virtual std::string file_name(uint32_t) const { return ""; }  // of a number that .file declares; empty: unknown
   virtual bool guards_shared() const { return false; }  // whether guard gaps separate shared variables
 };
@@ -77,6 +81,7 @@ struct RegisterSlot {
   uint32_t offset;
   uint32_t width;  // bytes per lane; 0: a predicate
   Sort sort = Sort::Bits;
+  bool is_byte = false;  // declared with 8 bits: it has two bytes of the frame, but takes no instruction of 16 bits
 };
 
 constexpr uint32_t kStackBytes = 32u << 10;  // limit of a lane's alloca in one call
@@ -99,6 +104,10 @@ class Decoder {
   // `allows_sink`.
   RegisterSlot source_slot(const Operand& operand, std::string_view type);  // at least as wide as the type
   uint32_t source(const Operand& operand, std::string_view type);       // a source exactly as wide as the type
+  // The lower and the upper half of a register of 128 bits, each as wide as b64.
+  struct Halves { uint32_t lower, upper; };
+  Halves source_halves(const Operand& operand);
+  Halves result_halves(const Operand& operand);
   uint32_t predicate(const Operand& operand);                                  // a source; inverted for `!%p`
   bool is_predicate(const Operand& operand) const;                             // whether it is a predicate register
   RegisterSlot result_slot(const Operand& operand, std::string_view type);     // at least as wide as the type
@@ -146,9 +155,10 @@ class Decoder {
   void parse_pragma(size_t begin, size_t end) const;
   bool parse_label(size_t& at);
   void parse_guard(const Statement& s, size_t& at, size_t end);
+  std::string_view parse_name_part(size_t& at, size_t end);
   void parse_name(Statement& s, size_t& at, size_t end);
   void parse_statement(size_t begin, size_t end);
-  bool decode_expansion(const Statement& s, size_t begin);
+  bool decode_expansion(const Statement& s, const std::string& guard);
   Operand parse_operand(size_t& at, size_t end) const;
   Operand parse_single(size_t& at, size_t end) const;
   Operand parse_list(size_t& at, size_t end) const;
@@ -157,6 +167,7 @@ class Decoder {
   const RegisterSlot* find_register(std::string_view name) const;
   RegisterSlot slot_of(const Operand& operand, std::string_view type);         // as source_slot(), and notes nothing
   uint32_t slot_of_width(const Operand& operand, std::string_view type);       // as source(), likewise
+  Halves halves_of(const Operand& operand);                                    // likewise
   void note_read(uint32_t offset) {
     if (is_frame_register(offset)) reads_.push_back(offset);
   }
@@ -170,7 +181,7 @@ class Decoder {
   const ptx::Function& function_;
   const SymbolTable& symbols_;
   std::vector<ptx::Token> tokens_;  // without the outer braces
-  std::vector<std::unique_ptr<const std::string>> expansions_;  // texts, into which tokens point
+  std::vector<std::unique_ptr<const std::string>> made_texts_;  // into which tokens and names point
   DecodedFunction program_;
   ptx::SourceLines source_lines_;
   std::vector<Scope> scopes_;

@@ -1,6 +1,8 @@
 // Makes PTX text: each lane computes the addresses of its elements, and loads or stores them one by one.
 #include "expansion.h"
 
+#include <map>
+
 namespace vgpu::ptx {
 namespace {
 
@@ -112,7 +114,7 @@ std::string expand_ldmatrix(const Statement& s, const std::string& guard, uint32
 }
 
 // Transposes a matrix of 8 x 8 elements of 16 bits, of which each lane has two neighbours of a row.
-std::string expand_movmatrix(const Statement& s, const std::string& guard) {
+std::string expand_movmatrix(const Statement& s, const std::string& guard, uint32_t) {
   if (s.operands[1].kind != Operand::Register) return "";
   Text text(guard);
   text.add("mov.u32 %x_lane, %laneid");
@@ -131,7 +133,7 @@ std::string expand_movmatrix(const Statement& s, const std::string& guard) {
 }
 
 // The value of a cache policy, which only hints of accesses use, and which have no effect here.
-std::string expand_createpolicy(const Statement& s, const std::string& guard) {
+std::string expand_createpolicy(const Statement& s, const std::string& guard, uint32_t) {
   const bool is_whole = s.operands.size() == 1 || (s.operands[1].kind == Operand::Literal && s.operands[1].text == "1.0");
   if (!is_whole) return "";
   const char* policy = s.has("L2::evict_first")  ? "0x12f0000000000000"
@@ -152,11 +154,13 @@ WmmaFragment wmma_fragment(std::string_view matrix, std::string_view shape, std:
   return fragment;
 }
 
-std::string expansion_of(const Statement& s, const std::string& guard, uint32_t address_bytes) {
-  if (s.op == "createpolicy") return expand_createpolicy(s, guard);
-  if (s.op == "movmatrix") return expand_movmatrix(s, guard);
-  if (s.op == "ldmatrix") return expand_ldmatrix(s, guard, address_bytes);
-  return s.op == "wmma" && !s.has("mma") ? expand_wmma(s, guard, address_bytes) : "";
+Expand expand_function(const Statement& s) {
+  static const std::map<std::string_view, Expand> functions = {{"createpolicy", expand_createpolicy},
+                                                               {"ldmatrix", expand_ldmatrix},
+                                                               {"movmatrix", expand_movmatrix},
+                                                               {"wmma", expand_wmma}};
+  const auto entry = functions.find(s.op);
+  return entry == functions.end() || s.has("mma") ? nullptr : entry->second;
 }
 
 }  // namespace vgpu::ptx

@@ -1,5 +1,5 @@
 // Statements that are decoded as several simpler ones: loads, stores and transpositions of matrices by a whole warp (wmma,
-// ldmatrix, movmatrix).
+// ldmatrix, movmatrix), and policies of caches.
 #pragma once
 #include <string>
 
@@ -19,8 +19,9 @@ struct WmmaFragment {
 // matrix: "a", "b", "c" or "d".  shape: such as m16n16k16.  type: of its elements.
 WmmaFragment wmma_fragment(std::string_view matrix, std::string_view shape, std::string_view type);
 
-// Returns the text of the statements that do the same; empty: it is not such a statement.  guard: `@%p ` or empty; address_bytes:
-// the width of the address's register.
-std::string expansion_of(const Statement& s, const std::string& guard, uint32_t address_bytes);
+// Returns the text of the statements that do the same; empty: the operands are not supported.  guard: `@%p ` or empty;
+// address_bytes: the width of the address's register.
+using Expand = std::string (*)(const Statement& s, const std::string& guard, uint32_t address_bytes);
+Expand expand_function(const Statement& s);  // nullptr: it is no such statement
 
 }  // namespace vgpu::ptx

@@ -258,7 +258,7 @@ constexpr struct {
     {"WORD", "u32/u64/s32/s64"},
     {"BITS", "b16/b32/b64"},
     {"HALF", "f16/f16x2/bf16/bf16x2"},
-    {"TYPE", "b8/b16/b32/b64/u8/u16/u32/u64/s8/s16/s32/s64/f32/f64"},
+    {"TYPE", "b8/b16/b32/b64/b128/u8/u16/u32/u64/s8/s16/s32/s64/f32/f64"},
     {"GEOMETRY", "1d/2d/3d/a1d/a2d"},
     {"ROUND", "rn/rz/rm/rp"},
     {"WHOLE", "rni/rzi/rmi/rpi"},

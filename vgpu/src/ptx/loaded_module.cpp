@@ -23,8 +23,11 @@ LoadedModule::LoadedModule(std::string text, DeviceMemory& memory, bool guards_s
       InitialValue(declaration, [this](const std::string& name, bool is_variable) {
         return address_of(name, is_variable);
       }).write(reinterpret_cast<uint8_t*>(symbols_.at(declaration.name).address));
-  for (const auto& [name, symbol] : symbols_)
-    if (symbol.space == ptx::StateSpace::Const) memory.protect(reinterpret_cast<void*>(symbol.address));
+  for (const auto& [name, symbol] : symbols_) {
+    if (symbol.space != ptx::StateSpace::Const) continue;
+    memory.protect(reinterpret_cast<void*>(symbol.address));
+    constant_ranges_.emplace_back(symbol.address, symbol.address + symbol.size);
+  }
 }
 
 // A class of its own, so that allocations are freed if the constructor of LoadedModule throws.

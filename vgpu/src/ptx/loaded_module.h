@@ -27,6 +27,7 @@ class LoadedModule : public CodeModule, public SymbolTable {
   uint64_t constant_bytes() const override;
   const ptx::Function* function(const std::string& name) const override;
   const Symbol* find(const std::string& name) const override;
+  const ConstantRanges& constant_ranges() const override { return constant_ranges_; }
   std::string file_name(uint32_t number) const override {
     const auto file = module_.files.find(number);
     return file == module_.files.end() ? "" : file->second;
@@ -50,6 +51,7 @@ class LoadedModule : public CodeModule, public SymbolTable {
   const bool guards_shared_;
   ptx::Module module_;
   std::unordered_map<std::string, Symbol> symbols_;
+  ConstantRanges constant_ranges_;
   std::unordered_map<std::string, ModuleVariable> module_variables_;  // symbols in device memory
   std::unordered_map<std::string, KernelSignature> signatures_;
   std::unordered_map<std::string, std::unique_ptr<DecodedFunction>> programs_;

@@ -44,7 +44,7 @@ RegisterFlow flow_of_store(const Instruction& i) {
 
 // Returns the registers that a load writes, one for each 4 bytes in memory; {} for a vector of smaller elements.
 std::vector<uint32_t> loaded_registers(const Statement& s, const Instruction& i) {
-  const uint32_t bytes = ptx::size_of(s.type());
+  const uint32_t bytes = std::min(ptx::size_of(s.type()), 8u);  // b128: two registers
   if (bytes < kWordBytes && i.count > 1) return {};
   std::vector<uint32_t> registers;
   for (uint32_t k = 0; k < i.count; k++)

@@ -58,7 +58,8 @@ constexpr Requirement kRequirements[] = {
     {"cvt", "bf16.u16|bf16.u32|bf16.u64|bf16.s16|bf16.s32|bf16.s64", 78, 90},
     {"cvt", "e4m3x2.f32|e5m2x2.f32|e4m3x2.f16x2|e5m2x2.f16x2|f16x2.e4m3x2|f16x2.e5m2x2", 78, 89},
     // Data movement
-    {"mov", "b128", 83, 70},
+    {"mov|ld|ldu|st", "b128", 83, 70},
+    {"ld|st", "b128 sys", 84, 70},
     {"cvta|isspacep", "const", 31, 0},
     {"cvta|isspacep", "param", 77, 70},
     {"cvta|isspacep|ld|st", "param::entry", 83, 0},

@@ -57,6 +57,8 @@ template <Area kArea> void emit_store(Decoder& d, Instruction i, uint32_t bytes,
 // An argument or a result of a call in the scratch space: a .param variable, or a copy of a register or literal.
 struct Actual { uint32_t offset, size; };
 
+bool fits_register(const ptx::Parameter& formal) { return !formal.type.empty() && formal.size <= 8; }
+
 const Symbol& parameter_variable(Decoder& d, const Statement& s, const Operand& o) {
   const Symbol* symbol = d.symbol(std::string(o.text));
   if (!symbol || symbol->space != ptx::StateSpace::Param || !symbol->in_scratch)
@@ -70,7 +72,7 @@ Actual argument(Decoder& d, const Statement& s, const Operand& o, const ptx::Par
     if (variable.size != formal.size) d.reject(s, "an argument of another size");
     return {static_cast<uint32_t>(variable.address), variable.size};
   }
-  if (formal.type.empty()) d.reject(s, "a register for a parameter that is no number");
+  if (!fits_register(formal)) d.reject(s, "a register for a parameter that is no number");
   const uint32_t offset = d.scratch_memory(formal.size);
   emit_store<kScratch>(d, call, formal.size, d.source(o, formal.type), offset);
   return {offset, formal.size};
@@ -84,7 +86,7 @@ Actual result(Decoder& d, const Statement& s, const Operand& o, const ptx::Param
     const Symbol& variable = parameter_variable(d, s, o);
     return {static_cast<uint32_t>(variable.address), variable.size};
   }
-  if (formal.type.empty() && !is_unused) d.reject(s, "a register for a result that is no number");
+  if (!fits_register(formal) && !is_unused) d.reject(s, "a register for a result that is no number");
   const uint32_t offset = d.scratch_memory(formal.size);
   if (!is_unused) copies.push_back({formal.size, d.result(o, formal.type), offset});
   return {offset, formal.size};

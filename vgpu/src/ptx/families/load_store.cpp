@@ -104,23 +104,28 @@ template <bool kLoads> Execute load_store_for_type(std::string_view t, uint32_t 
 
 // Decodes the registers of a load or store, or constants to store; returns the bytes of each register, 0 if they differ.
 uint32_t decode_values(Decoder& d, const Operand& o, std::string_view t, bool loads, Instruction& i) {
+  if (t == "b128") {
+    const Decoder::Halves halves = loads ? d.result_halves(o) : d.source_halves(o);
+    i.vector_registers[0] = halves.lower, i.vector_registers[1] = halves.upper, i.count = 2;
+    return 8;
+  }
   std::vector<Operand> single = {o};
   const bool is_vector = o.kind == Operand::Vector;
   const std::vector<Operand>& operands = is_vector ? o.parts : single;
   if (operands.size() > 4) return 0;
   auto is_sink = [&](const Operand& part) { return loads && is_vector && part.text == "_"; };
-  uint32_t width = 0;
+  RegisterSlot first = {0, 0};
   for (const Operand& part : operands)
-    if (part.kind != Operand::Literal && !is_sink(part) && !width)
-      width = (loads ? d.result_slot(part, t) : d.source_slot(part, t)).width;
-  if (!width && loads) return 0;
-  if (!width) width = std::max(ptx::size_of(t), 2u);
+    if (part.kind != Operand::Literal && !is_sink(part) && !first.width)
+      first = loads ? d.result_slot(part, t) : d.source_slot(part, t);
+  if (!first.width && loads) return 0;
+  const uint32_t width = first.width ? first.width : std::max(ptx::size_of(t), 2u);
   for (size_t k = 0; k < operands.size(); k++) {
-    RegisterSlot slot = {0, width};
+    RegisterSlot slot = {0, width, Sort::Bits, first.is_byte};
     if (is_sink(operands[k])) slot.offset = d.scratch_register(width);
     else if (!loads && operands[k].kind == Operand::Literal) slot.offset = d.constant(d.bits(operands[k], t), width);
     else slot = loads ? d.result_slot(operands[k], t) : d.source_slot(operands[k], t);
-    if (slot.width != width || slot.sort == Sort::Special) return 0;
+    if (slot.width != width || slot.is_byte != first.is_byte || slot.sort == Sort::Special) return 0;
     i.vector_registers[k] = slot.offset;
   }
   i.count = static_cast<uint8_t>(operands.size());
@@ -167,6 +172,7 @@ bool decode_memory(Decoder& d, const Statement& s, Instruction& i) {
   if (elements(s) * ptx::size_of(t) > 16) return false;
   AccessSpace space = access_space_of(s);
   uint32_t width = decode_values(d, registers, t, loads, i);
+  if (t == "b128") t = "b64";
   const Operand& address = s.operands[loads ? 1 : 0];
   decode_address(d, s, address, space, i);
   const Symbol* symbol = d.symbol(std::string(address.text));

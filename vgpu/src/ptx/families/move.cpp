@@ -1,4 +1,5 @@
 // mov, cvta and isspacep, of values, addresses of variables, and special registers.
+#include <algorithm>
 #include <map>
 
 #include "address.h"
@@ -26,28 +27,49 @@ void narrow(WarpContext& warp, const Instruction& i) {
 }
 void copy_predicate(WarpContext& warp, const Instruction& i) { write_predicate(warp, i.d, predicate(warp, i.a)); }
 
-// Packs elements of type W to a D; the first one is the lowest.
-template <class D, class W> void pack(WarpContext& warp, const Instruction& i) {
+// Packs elements of type T, in registers of type W, to a D; the first one is the lowest.
+template <class D, class T, class W = T> void pack(WarpContext& warp, const Instruction& i) {
   D* d = lane_values<D>(warp, i.d);
   for_each_lane(warp.active_mask, [&](uint32_t l) {
     D result = 0;
-    for (uint32_t k = 0; k < i.count; k++) result |= D(lane_values<W>(warp, i.vector_registers[k])[l]) << (8 * sizeof(W) * k);
+    for (uint32_t k = 0; k < i.count; k++)
+      result =
+          static_cast<D>(result | D(static_cast<T>(lane_values<W>(warp, i.vector_registers[k])[l])) << (8 * sizeof(T) * k));
     d[l] = result;
   });
 }
-template <class D, class W> void unpack(WarpContext& warp, const Instruction& i) {
+template <class D, class T, class W = T> void unpack(WarpContext& warp, const Instruction& i) {
   const D* a = lane_values<D>(warp, i.a);
   for_each_lane(warp.active_mask, [&](uint32_t l) {
     D value = a[l];
     for (uint32_t k = 0; k < i.count; k++)
-      lane_values<W>(warp, i.vector_registers[k])[l] = static_cast<W>(value >> (8 * sizeof(W) * k));
+      lane_values<W>(warp, i.vector_registers[k])[l] = static_cast<T>(value >> (8 * sizeof(T) * k));
   });
 }
 Execute pack_function(uint32_t bytes, uint32_t count, bool packs) {
+  if (bytes == 2 && count == 2) return packs ? pack<uint16_t, uint8_t, uint16_t> : unpack<uint16_t, uint8_t, uint16_t>;
+  if (bytes == 4 && count == 4) return packs ? pack<uint32_t, uint8_t, uint16_t> : unpack<uint32_t, uint8_t, uint16_t>;
   if (bytes == 4 && count == 2) return packs ? pack<uint32_t, uint16_t> : unpack<uint32_t, uint16_t>;
   if (bytes == 8 && count == 2) return packs ? pack<uint64_t, uint32_t> : unpack<uint64_t, uint32_t>;
   if (bytes == 8 && count == 4) return packs ? pack<uint64_t, uint16_t> : unpack<uint64_t, uint16_t>;
   return nullptr;
+}
+
+// Returns the register of a part, of 1, 2 or 4 bytes; bytes are in registers that are declared so.
+uint32_t part_register(Decoder& d, const Operand& part, uint32_t bytes, bool packs) {
+  if (bytes > 1) {
+    const std::string_view type = bytes == 2 ? "b16" : "b32";
+    return packs ? d.source(part, type) : d.result(part, type, /*allows_sink=*/true);
+  }
+  if (packs && part.kind == Operand::Literal) return d.constant(d.bits(part, "b8"), 2);
+  if (!packs && part.text == "_") return d.scratch_register(2);
+  const RegisterSlot slot = packs ? d.source_slot(part, "b8") : d.result_slot(part, "b8");
+  return slot.is_byte ? slot.offset : 0;
+}
+
+// Returns whether a mov to these parts writes none of them.
+bool is_dropped(const Operand& parts) {
+  return std::all_of(parts.parts.begin(), parts.parts.end(), [](const Operand& part) { return part.text == "_"; });
 }
 
 bool decode_parts(Decoder& d, const Statement& s, Instruction& i) {
@@ -55,11 +77,12 @@ bool decode_parts(Decoder& d, const Statement& s, Instruction& i) {
   const Operand &vector = s.operands[packs ? 1 : 0], &single = s.operands[packs ? 0 : 1];
   uint32_t bytes = ptx::size_of(s.type()), count = static_cast<uint32_t>(vector.parts.size());
   i.execute = pack_function(bytes, count, packs);
-  if (!i.execute || s.type()[0] != 'b') return false;
+  if (!i.execute || s.type()[0] != 'b' || (!packs && is_dropped(vector))) return false;
   i.count = static_cast<uint8_t>(count);
-  std::string_view part = bytes / count == 2 ? "b16" : "b32";
-  for (uint32_t k = 0; k < count; k++)
-    i.vector_registers[k] = packs ? d.source(vector.parts[k], part) : d.result(vector.parts[k], part, /*allows_sink=*/true);
+  for (uint32_t k = 0; k < count; k++) {
+    i.vector_registers[k] = part_register(d, vector.parts[k], bytes / count, packs);
+    if (!i.vector_registers[k]) return false;
+  }
   if (packs) i.d = d.result(single, s.type());
   else i.a = d.source(single, s.type());
   d.emit(i);
@@ -92,14 +115,31 @@ template <bool kTo> void generic(WarpContext& warp, const Instruction& i) {  // 
     d[l] = kTo ? a[l] - base : a[l] + base;
   });
 }
+
+// The space of isspacep, in Instruction::variant; imm: the module's ConstantRanges.
+enum : uint8_t { kIsShared, kIsLocal, kIsParam, kIsConst, kIsGlobal };
+bool is_constant_address(const Instruction& i, uint64_t address) {
+  const auto& ranges = *reinterpret_cast<const ConstantRanges*>(i.imm);
+  return std::any_of(ranges.begin(), ranges.end(),
+                     [=](const auto& range) { return range.first <= address && address < range.second; });
+}
+bool is_local_address(const WarpContext& warp, uint32_t lane, uint64_t address) {
+  return std::any_of(warp.per_lane_memory.begin(), warp.per_lane_memory.end(), [=](const PerLaneMemory& memory) {
+    return address - (reinterpret_cast<uint64_t>(memory.base) + uint64_t(lane) * memory.bytes_per_lane) < memory.bytes_per_lane;
+  });
+}
+// A kernel's parameters are in the global space, too; constants are not.
 void is_in_space(WarpContext& warp, const Instruction& i) {
   const uint64_t* a = lane_values<uint64_t>(warp, i.a);
   set_predicate(warp, i.d, [&](uint32_t l) {
-    auto is_within = [&](uint8_t space, uint32_t bytes) { return a[l] - base_of(warp, space, l) < bytes; };
-    bool shared = is_within(kShared, warp.shared_bytes), local = false;
-    for (const PerLaneMemory& memory : warp.per_lane_memory)
-      local |= a[l] - (reinterpret_cast<uint64_t>(memory.base) + uint64_t(l) * memory.bytes_per_lane) < memory.bytes_per_lane;
-    return i.variant == kShared ? shared : i.variant == kLocal ? local : !shared && !local;
+    const bool is_shared = a[l] - base_of(warp, kShared, l) < warp.shared_bytes;
+    switch (i.variant) {
+      case kIsShared: return is_shared;
+      case kIsLocal: return is_local_address(warp, l, a[l]);
+      case kIsParam: return a[l] - base_of(warp, kParam, l) < warp.parameter_bytes;
+      case kIsConst: return is_constant_address(i, a[l]);
+      default: return !is_shared && !is_local_address(warp, l, a[l]) && !is_constant_address(i, a[l]);
+    }
   });
 }
 
@@ -179,12 +219,46 @@ bool decode_variable_address(Decoder& d, const Operand& o, Instruction& i, bool 
 namespace {
 
 bool decode_isspacep(Decoder& d, const Statement& s, Instruction& i) {
-  if (!s.allows_only({"global|shared|shared::cta|local"}, /*types=*/0) || s.qualifiers.empty()) return false;
+  static const std::map<std::string_view, uint8_t> spaces = {
+      {"global", kIsGlobal}, {"shared", kIsShared}, {"shared::cta", kIsShared}, {"local", kIsLocal},
+      {"const", kIsConst},   {"param", kIsParam},   {"param::entry", kIsParam}};
+  const auto space = spaces.find(s.type());
+  if (space == spaces.end() || s.qualifiers.size() != 1) return false;
+  if (space->second == kIsParam && !d.function().entry) d.reject(s, "a question for a kernel's parameters outside the kernel");
   i.d = d.predicate_result(s.operands[0]);
   i.a = d.source(s.operands[1], "u64");
-  i.variant = s.has("shared") || s.has("shared::cta") ? kShared : s.has("local") ? kLocal : kGlobal;
+  i.variant = space->second, i.imm = reinterpret_cast<int64_t>(&d.symbols().constant_ranges());
   i.execute = is_in_space;
   d.emit(i);
+  return true;
+}
+
+// Sets the parts of one half of a register of 128 bits: one of 64 bits, or two of 32.
+void set_half_parts(Decoder& d, const std::vector<Operand>& parts, size_t half, bool packs, Instruction& i) {
+  if (parts.size() == 2) {
+    if (packs) i.a = d.source(parts[half], "b64");
+    else i.d = d.result(parts[half], "b64", /*allows_sink=*/true);
+    return;
+  }
+  i.execute = packs ? pack<uint64_t, uint32_t> : unpack<uint64_t, uint32_t>, i.count = 2;
+  for (size_t k = 0; k < 2; k++) i.vector_registers[k] = part_register(d, parts[2 * half + k], 4, packs);
+}
+
+// Decodes a mov between registers of 128 bits, or between one and its parts, as one of each half.
+bool decode_wide(Decoder& d, const Statement& s, Instruction& i) {
+  const bool packs = s.operands[1].kind == Operand::Vector, unpacks = s.operands[0].kind == Operand::Vector;
+  const std::vector<Operand>& parts = s.operands[packs ? 1 : 0].parts;
+  if (packs && unpacks) return false;
+  if ((packs || unpacks) && parts.size() != 2 && parts.size() != 4) return false;
+  if (unpacks && is_dropped(s.operands[0])) return false;
+  Decoder::Halves to = {}, from = {};
+  if (!unpacks) to = d.result_halves(s.operands[0]);
+  if (!packs) from = d.source_halves(s.operands[1]);
+  for (size_t half = 0; half < 2; half++) {
+    i.d = half ? to.upper : to.lower, i.a = half ? from.upper : from.lower, i.execute = copy<uint64_t>;
+    if (packs || unpacks) set_half_parts(d, parts, half, packs, i);
+    d.emit(i);
+  }
   return true;
 }
 
@@ -280,6 +354,7 @@ bool decode_move(Decoder& d, const Statement& s, Instruction& i) {
   if (!s.allows_only({})) return false;
   std::string_view t = s.type();
   const Operand& source = s.operands[1];
+  if (t == "b128") return decode_wide(d, s, i);
   if (s.operands[0].kind == Operand::Vector || source.kind == Operand::Vector) return decode_parts(d, s, i);
   if (t == "pred") return decode_predicate(d, s, i);
   i.d = d.result(s.operands[0], t);

@@ -288,7 +288,9 @@ bool decode_scalar(Decoder& d, const Statement& s, Form form, Instruction& i) {
 
 bool decode_simd(Decoder& d, const Statement& s, Form form, int parts, Instruction& i) {
   Operand result = s.operands[0], a = s.operands[1], b = s.operands[2];
-  if (s.operands.size() != 4 || !simd_mask(result, parts, form.d)) return false;
+  const auto is_literal = [](const Operand& o) { return o.kind == Operand::Literal; };
+  if (s.operands.size() != 4 || std::any_of(s.operands.begin(), s.operands.end(), is_literal)) return false;
+  if (!simd_mask(result, parts, form.d)) return false;
   if (!simd_parts(a, parts, 0, form.a) || !simd_parts(b, parts, parts, form.b)) return false;
   std::memcpy(&i.imm, &form, sizeof form);
   i.execute = parts == 4 ? simd<4> : simd<2>;
