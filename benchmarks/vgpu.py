@@ -1,6 +1,6 @@
 """Speed of the virtual GPU: PTX instructions per second on one core for each kernel (promise: >= 300 million in serial
 order), the time of deferred atomics relative to serial order (promise: <= 5 x), without their old values (atomics) and
-with them (lookback, histogram), and the memory of an idle device (promise: <= 100 MB).
+with them (lookback, histogram, chain), and the memory of an idle device (promise: <= 100 MB).
 
 Usage: python benchmarks/vgpu.py [--beside FOLDER] [--rounds N] [--check | --machine-code CUBIN]
 FOLDER has another build's libcuda.so.1, which is measured alternately in the same run (promise: >= 3 x the speed of the
@@ -34,9 +34,10 @@ KERNELS = {  # grid, block, elements
     "reduction": (128, 256, 1 << 18),
     "lookback": (256, 128, 1 << 15),
     "histogram": (128, 256, 1 << 15),
+    "chain": (32, 256, 1 << 13),
     "divergent": (32, 128, 1 << 12),
 }
-DEFERRING = ("atomics", "lookback", "histogram")
+DEFERRING = ("atomics", "lookback", "histogram", "chain")
 VALUES = random.Random(0).choices([-1.5, 0.25, 0.75, 3.0], k=max(elements for _, _, elements in KERNELS.values()))
 # {VGPU_SCHEDULE: the variables by which the prototype selects the same schedule}.  serial: threads run one after the
 # other; random:SEED: they take turns in a random order; atomics:SEED: as serial, but atomics are deferred and shuffled.

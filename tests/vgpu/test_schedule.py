@@ -350,3 +350,51 @@ def test_an_old_value_that_is_unused_suspends_no_thread(device, schedule, seed):
         assert code == 0
         results.append(total.tobytes())
     assert results[0] == results[1]
+
+
+ROUNDS = 8
+LOOP = kernel(
+    f"""ld.param.u64 %l0, [p0]; mov.u32 %r1, 0; mov.u32 %r2, 0; mov.u32 %r3, 0; and.b32 %r4, %i, 7;
+    mul.wide.u32 %l2, %r4, 4;
+    add.u64 %l1, %l0, %l2;
+    NEXT: atom.global.add.u32 %r5, [%l1], 1; activemask.b32 %r6; setp.eq.s32 %p0, %r6, -1; selp.u32 %r7, 1, 0, %p0;
+    add.u32 %r2, %r2, %r7; shl.b32 %r5, %r5, %r1; xor.b32 %r3, %r3, %r5; add.u32 %r1, %r1, 1;
+    setp.lt.u32 %p1, %r1, {ROUNDS}; @%p1 bra NEXT;
+    mul.wide.u32 %l2, %i, 8; add.u64 %l0, %l0, %l2; st.global.v2.u32 [%l0+32], {{%r2, %r3}};""",
+    ["p0"],
+)
+
+
+def run_loop(device):
+    """Run 128 threads; return in how many rounds all lanes were active behind the atomic, and what the values give."""
+    code, (values,) = device.run(LOOP, [np.zeros(8 + 2 * 128, np.uint32)], grid=2, block=64)
+    assert code == 0
+    return values[8::2].tolist(), values[9::2].tolist()
+
+
+def test_in_a_loop_warps_wait_for_their_deferred_atomics(device, schedule):
+    """The old values differ from those of `serial`, in a warp and between blocks, but no lane loops alone."""
+    assert schedule("serial") == 0
+    _, serial = run_loop(device)
+    differing = set()
+    for seed in range(8):
+        assert schedule(f"atomics:{seed}") == 0
+        rounds, values = run_loop(device)
+        assert set(rounds) == {ROUNDS}
+        differing |= {k for k in range(128) if values[k] != serial[k]}
+    assert len(differing) > 64 and {k // 64 for k in differing} == {0, 1}
+
+
+def test_a_lock_that_the_lanes_of_a_warp_take_in_turn(device, schedule):
+    """The lane that has the lock goes on, while a deferred compare-and-swap of its warp waits for another one."""
+    text = kernel(
+        """ld.param.u64 %l0, [p0];
+        NEXT: atom.global.cas.b32 %r1, [%l0], 0, 1; setp.ne.u32 %p0, %r1, 0; @%p0 bra NEXT;
+        ld.volatile.global.u32 %r2, [%l0+4]; add.u32 %r2, %r2, 1; st.volatile.global.u32 [%l0+4], %r2;
+        membar.gl; atom.global.exch.b32 %r3, [%l0], 0;""",
+        ["p0"],
+    )
+    for seed in range(8):
+        assert schedule(f"atomics:{seed}") == 0
+        code, (values,) = device.run(text, [np.zeros(2, np.uint32)], grid=2, block=64)
+        assert (code, values.tolist()) == (0, [0, 128])

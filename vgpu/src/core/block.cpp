@@ -11,7 +11,6 @@ constexpr uint32_t kQuantum = 20000;  // instructions of a group before it is pr
 constexpr uint8_t kSpinLimit = 8;     // reads of unchanged memory before a group is parked
 
 // Returns whether the instruction is an atomic that may be performed later: it is relaxed, and its old value is unused.
-bool is_deferrable(const Instruction& i) { return i.old_value == OldValue::Unused && i.variant == kStrong; }
 
 uint32_t count_lanes(uint32_t mask) { return static_cast<uint32_t>(__builtin_popcount(mask)); }
 

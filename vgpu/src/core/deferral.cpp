@@ -50,10 +50,10 @@ void Block::resume_deferred(DeferredAtomics& deferred_atomics) {
 }
 
 // Splits off the lanes that did not execute the atomic.  In lockstep, the others wait for them, as the next instruction may pass
-// the old value to them.
+// the old value to them; of a frequent atomic, too (deferred_atomics.h).
 void Block::split_deferred_lanes(Warp& warp, uint32_t group) {
   const uint32_t pc = warp.groups[group].pc - 1;
-  const bool in_lockstep = context_.convergence != nullptr;
+  const bool in_lockstep = context_.convergence || warp.groups[group].frame->program->code[pc].is_frequent;
   if (in_lockstep && !warp.groups[group].lockstep) warp.groups[group].lockstep = warp.groups[group].mask;
   if (const uint32_t deferred = context_.deferred_mask) {
     if (!in_lockstep) warp.convergence.separate(deferred);  // each lane waits for an atomic of its own

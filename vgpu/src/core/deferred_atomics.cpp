@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "instruction_set.h"
 #include "schedule.h"
 
 namespace vgpu {
@@ -53,14 +54,15 @@ uint32_t DeferredAtomics::overtaking_lanes(const WarpContext& warp, uint8_t* con
   return result;
 }
 
-uint32_t DeferredAtomics::select_arriving(WarpContext& warp, uint8_t* const* addresses, uint8_t order[kWarpSize]) {
+uint32_t DeferredAtomics::select_arriving(WarpContext& warp, const Instruction& i, uint8_t* const* addresses,
+                                          uint8_t order[kWarpSize]) {
   uint32_t executing = 0;
   const auto execute = [&](uint32_t lane) { order[executing++] = static_cast<uint8_t>(lane); };
   if (warp.deferral_done) {  // they were deferred before, and execute now
     for_each_lane_in_order(warp.active_mask, [&](uint32_t lane) { execute(lane), note_passed(addresses[lane]); });
     return executing;
   }
-  const uint32_t chosen = schedule_.choose_deferred(warp.active_mask);
+  const uint32_t chosen = schedule_.choose_deferred(warp.active_mask, i.is_frequent);
   if (have_distinct_addresses(warp.active_mask, addresses)) {
     for_each_lane_in_order(warp.active_mask & ~chosen, execute);
     for_each_lane_in_order(overtaking_lanes(warp, addresses, warp.active_mask & ~chosen),
@@ -143,7 +145,7 @@ bool DeferredAtomics::note_passed(uint8_t* address) {
 
 void DeferredAtomics::arrive_or_defer(WarpContext& warp, const Instruction& i, uint8_t* const* addresses, const uint8_t* b,
                                       const uint8_t* c, uint32_t bytes, Perform perform) {
-  const uint32_t chosen = schedule_.choose_deferred(warp.active_mask);
+  const uint32_t chosen = schedule_.choose_deferred(warp.active_mask, false);
   uint64_t filters[2] = {};
   for_each_lane_in_order(warp.active_mask,
                          [&](uint32_t lane) { filters[chosen >> lane & 1] |= AddressLanes::bit(addresses[lane]); });

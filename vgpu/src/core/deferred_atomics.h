@@ -3,7 +3,9 @@
 // neighboring atomics and nothing else; if several wait at an address, the next atomic overtakes all of them.  A waiting
 // atomic also executes if nothing can overtake it: no thread that could use its memory can continue.
 //
-// A lane whose atomic returns the old value is suspended with it (waiting).  Otherwise the lane continues, and its atomic is
+// A lane whose atomic returns the old value is suspended with it (waiting).  If a thread executes such atomics often
+// (Instruction::is_frequent), the other lanes of its warp wait for it, and fewer are suspended: lanes that were split each time
+// would end one by one.  Otherwise the lane continues, and its atomic is
 // performed later (late), but before anything that orders it: the lane's next strong access or fence, a barrier of its block,
 // or the lane's own access to the same address.
 #pragma once
@@ -36,7 +38,7 @@ class DeferredAtomics {
   // The active lanes arrive in ascending order.  Writes those that execute the atomic now, in their order, to `order`, and
   // returns their number.  The others go to warp.deferred_mask, or to warp.blocked_mask if an atomic of another warp must execute
   // before theirs.
-  uint32_t select_arriving(WarpContext& warp, uint8_t* const* addresses, uint8_t order[kWarpSize]);
+  uint32_t select_arriving(WarpContext& warp, const Instruction& i, uint8_t* const* addresses, uint8_t order[kWarpSize]);
   // The same for atomics whose old value is unused: all lanes continue.  `b` and `c`: each lane's operands, of `bytes`.
   void arrive_or_defer(WarpContext& warp, const Instruction& i, uint8_t* const* addresses, const uint8_t* b, const uint8_t* c,
                        uint32_t bytes, Perform perform);

@@ -103,6 +103,7 @@ struct Instruction {
   uint32_t position = 0;  // its number among all decoded instructions (core/code_position.h); 0: none
   // For analyses:
   bool block_scope = false;  // of an atomic: it is atomic only for threads of its block
+  bool is_frequent = false;  // of an atomic whose old value is used: it is in a loop, or one of many
   OldValue old_value = OldValue::NoAtomic;
   bool result_unused = false;  // no other instruction names the registers that it writes
   ScheduleSource schedule_source = ScheduleSource::None;
@@ -111,6 +112,9 @@ struct Instruction {
   AtomicOperation update = AtomicOperation::None;
   ValueType update_type = ValueType::Unsigned;
 };
+
+// Whether a lane may continue before its atomic, whose old value no instruction reads (deferred_atomics.h).
+inline bool is_deferrable(const Instruction& i) { return i.old_value == OldValue::Unused && i.variant == kStrong; }
 
 // The arguments and results of a call, in the caller's scratch space.
 struct CallSite {
@@ -165,6 +169,9 @@ struct DecodedFunction {
 // Numbers the instructions of a function (Instruction::position) before its first use.
 constexpr uint32_t kMaxCodePosition = 1 << 27;
 void number_instructions(DecodedFunction& function);
+
+// Sets Instruction::is_frequent in a decoded function.
+void mark_frequent_atomics(DecodedFunction& function);
 
 // The functions of a loaded module, which are decoded at their first use; throws Unsupported if one cannot be decoded.
 class Functions {

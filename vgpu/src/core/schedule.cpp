@@ -177,10 +177,20 @@ bool Schedule::should_preempt(uint32_t block, uint32_t warp) {
   return is_choice_enabled() && is_drawn;
 }
 
-uint32_t Schedule::choose_deferred(uint32_t mask) {
+uint32_t Schedule::draw_lanes(uint32_t mask, bool seldom) {
+  if (seldom) {
+    const uint64_t bits = random_.next();
+    if (bits >> 63) return 0;
+    return static_cast<uint32_t>(bits & bits >> 31) & mask;
+  }
   uint32_t drawn = 0;
   for (uint32_t remaining = mask; remaining; remaining &= remaining - 1)
     drawn |= static_cast<uint32_t>(random_.next() & 1) << __builtin_ctz(remaining);
+  return drawn;
+}
+
+uint32_t Schedule::choose_deferred(uint32_t mask, bool seldom) {
+  uint32_t drawn = draw_lanes(mask, seldom);
   if (all_enabled_) return choice_count_ += static_cast<uint32_t>(__builtin_popcount(mask)), drawn;
   for (uint32_t remaining = mask; remaining; remaining &= remaining - 1)
     if (!is_choice_enabled()) drawn &= ~(remaining & -remaining);

@@ -44,7 +44,8 @@ class Schedule {
   bool should_preempt(uint32_t block, uint32_t warp);      // before a visible memory operation
   uint64_t priority(uint32_t block, uint32_t warp) const;  // never 0
   bool defers_atomics() const { return kind_ == Kind::Atomics; }
-  uint32_t choose_deferred(uint32_t mask);  // the lanes whose atomics let another one at their address execute first
+  // The lanes whose atomics let another one at their address execute first: half of them, or if `seldom` one of eight.
+  uint32_t choose_deferred(uint32_t mask, bool seldom);
   bool should_run_divergent();  // whether a convergence group other than the one that is furthest behind may run
   uint32_t multiprocessor_of(uint32_t block, uint32_t count) const;  // not a decision that @ selects
   // What a lane gets for an unspecified value; `value`: what it gets in serial order.  Not a decision that @ selects.
@@ -56,6 +57,7 @@ class Schedule {
   using Ranges = std::map<uint64_t, uint64_t>;  // first to last decision
 
   void parse_choice_ranges(const std::string& text);
+  uint32_t draw_lanes(uint32_t mask, bool seldom);  // some of them: half, or one of eight
   bool is_choice_enabled();  // whether the schedule makes the next decision; counts it
   uint32_t choose(uint32_t count, uint32_t default_choice);
   template <class T> void shuffle(T* order, uint32_t count);

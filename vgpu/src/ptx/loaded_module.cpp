@@ -119,7 +119,7 @@ const DecodedFunction* LoadedModule::program(const std::string& name) {
     const ptx::Function* f = function(next);
     if (!f || !f->defined || programs_.count(next) || decoded.count(next)) continue;
     DecodedFunction& result = *(decoded[next] = std::make_unique<DecodedFunction>(Decoder(*f, *this).decode()));
-    number_instructions(result);
+    number_instructions(result), mark_frequent_atomics(result);
     pending.insert(pending.end(), result.address_taken.begin(), result.address_taken.end());
     for (const CallSite& site : result.calls) {
       if (site.callee.empty()) pending.insert(pending.end(), address_taken_.begin(), address_taken_.end());

@@ -77,7 +77,7 @@ const DecodedFunction* LoadedCubin::program(const std::string& name) {
   const std::string code = link_code(function);
   function.code = code;
   auto program = std::make_unique<DecodedFunction>(FunctionDecoder(function, banks_).run());
-  number_instructions(*program);
+  number_instructions(*program), mark_frequent_atomics(*program);
   return (programs_[name] = std::move(program)).get();
 }
 

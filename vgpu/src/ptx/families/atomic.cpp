@@ -56,8 +56,8 @@ void arrive_or_defer(WarpContext& warp, const Instruction& i, uint8_t* const* ad
 }
 
 // Determines the lanes that execute now, and their order; returns their number.
-uint32_t order_lanes(WarpContext& warp, uint8_t* const* addresses, uint8_t order[kWarpSize]) {
-  if (warp.deferred) return warp.deferred->select_arriving(warp, addresses, order);
+uint32_t order_lanes(WarpContext& warp, const Instruction& i, uint8_t* const* addresses, uint8_t order[kWarpSize]) {
+  if (warp.deferred) return warp.deferred->select_arriving(warp, i, addresses, order);
   return warp.schedule->permute_lanes(warp.active_mask, order);
 }
 
@@ -80,10 +80,10 @@ template <class T, Op kOp, AccessSpace kSpace> void atom(WarpContext& warp, cons
   if (!resolve_addresses(warp, i, kSpace, sizeof(T), addresses, true)) return;
   T* d = i.count ? lane_values<T>(warp, i.d) : nullptr;
   const T *b = lane_values<T>(warp, i.b), *c = lane_values<T>(warp, i.c);
-  if (warp.deferred && i.old_value == OldValue::Unused && i.variant == kStrong)
+  if (warp.deferred && is_deferrable(i))
     return arrive_or_defer(warp, i, addresses, b, c, sizeof(T), perform_late<T, kOp, kSpace>);
   uint8_t order[kWarpSize];
-  uint32_t n = order_lanes(warp, addresses, order);
+  uint32_t n = order_lanes(warp, i, addresses, order);
   if (warp.observer)
     notify(warp, i, order_sensitivity_of(kOp, std::is_integral_v<T>, d), kOp, value_type<T>(), addresses, order, n, b, c);
   bool has_changed = false;  // a failed compare-and-swap is not a visible write
@@ -120,10 +120,9 @@ template <class H, class T, AccessSpace kSpace> void add_half(WarpContext& warp,
   if (!resolve_addresses(warp, i, kSpace, sizeof(T), addresses, true)) return;
   T* d = i.count ? lane_values<T>(warp, i.d) : nullptr;
   const T* b = lane_values<T>(warp, i.b);
-  if (warp.deferred && i.old_value == OldValue::Unused && i.variant == kStrong)
-    return arrive_or_defer(warp, i, addresses, b, b, sizeof(T), perform_late_half<H, T>);
+  if (warp.deferred && is_deferrable(i)) return arrive_or_defer(warp, i, addresses, b, b, sizeof(T), perform_late_half<H, T>);
   uint8_t order[kWarpSize];
-  uint32_t n = order_lanes(warp, addresses, order);
+  uint32_t n = order_lanes(warp, i, addresses, order);
   if (warp.observer) notify(warp, i, OrderSensitivity::Rounding, kAdd, ValueType::Half, addresses, order, n, b, b);
   for (uint32_t k = 0; k < n; k++) {
     uint32_t l = order[k];

@@ -96,14 +96,14 @@ template <class T, Op kOp> void perform(WarpContext& warp, const Instruction& i,
     b[lane] = value_of(words_b, lane);
     c[lane] = kOp == Op::CompareAndSwap ? value_of(words_c, lane) : 0;
   }
-  if (warp.deferred && i.count == kNoResult && i.variant == kStrong) {
+  if (warp.deferred && is_deferrable(i)) {
     warp.deferred->arrive_or_defer(warp, i, addresses, reinterpret_cast<const uint8_t*>(b), reinterpret_cast<const uint8_t*>(c),
                                    8, perform_late<T, kOp>);
     warp.atomics += static_cast<uint32_t>(__builtin_popcount(warp.active_mask));
     return;
   }
   uint8_t order[kWarpSize];
-  const uint32_t n = warp.deferred ? warp.deferred->select_arriving(warp, addresses, order)
+  const uint32_t n = warp.deferred ? warp.deferred->select_arriving(warp, i, addresses, order)
                                    : warp.schedule->permute_lanes(warp.active_mask, order);
   if (warp.observer)
     notify_access(warp, i,
