@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterable
 
 MAX_RESULTS = 3
+_WORD_AND_VERSION = re.compile(r"(?P<word>[a-z]+)[-_ ]?(?P<version>[0-9][0-9.]*)")
 _LOOK_ALIKES = str.maketrans("oil|sz_ ", "011152--")  # characters that are easily confused
 
 
@@ -14,7 +15,8 @@ def nearest(name: str, known: Iterable[str]) -> list[str]:
     """Return at most MAX_RESULTS known names, the nearest first; none if no name is near.
 
     If a name differs in look-alike characters only (tf2.O), no other names are returned; otherwise those with the
-    fewest edits, or else those of which it is a part (h100). A name that begins with the given one counts as one edit.
+    fewest edits, or else its abbreviations (tf2.0 for tensorflow2.0), or those of which it is a part (h100). A name
+    that begins with the given one counts as one edit.
     """
     skeleton, names = _skeleton(name), list(dict.fromkeys(known))
     if not skeleton:
@@ -25,11 +27,23 @@ def nearest(name: str, known: Iterable[str]) -> list[str]:
     near = sorted((cost, _natural_key(candidate), candidate) for candidate, cost in costs.items() if cost is not None)
     if near:
         return [candidate for cost, _, candidate in near if cost[0] <= near[0][0][0]][:MAX_RESULTS]
+    if short := sorted((candidate for candidate in names if _abbreviates(candidate, name)), key=_natural_key):
+        return short[:MAX_RESULTS]
     if containing := [candidate for candidate in names if skeleton in _skeleton(candidate).split("-")]:
         return containing[:MAX_RESULTS]
     by_skeleton = {_skeleton(candidate): candidate for candidate in names}
     matches = difflib.get_close_matches(skeleton, by_skeleton, n=MAX_RESULTS, cutoff=0.6)
     return [by_skeleton[match] for match in matches]
+
+
+def _abbreviates(short: str, name: str) -> bool:
+    """Return whether `short` has the version of the name, or one that begins with it, and some letters of its word."""
+    short_parts, parts = (_WORD_AND_VERSION.fullmatch(text.casefold().strip()) for text in (short, name))
+    if not short_parts or not parts or short_parts["word"][0] != parts["word"][0]:
+        return False
+    letters = iter(parts["word"])
+    has_letters = all(letter in letters for letter in short_parts["word"])
+    return has_letters and f"{short_parts['version']}.".startswith(f"{parts['version']}.")
 
 
 def _cost(name: str, candidate: str) -> tuple[int, int] | None:

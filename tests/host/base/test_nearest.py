@@ -23,6 +23,8 @@ from tfdet.matrix.load import load_matrix
         ("torch2.l3", ["torch2.13"]),
         ("bias_add_backprop", ["bias-add-backprop"]),
         ("bias-add-bakcprop", ["bias-add-backprop"]),
+        ("tensorflow2.0", ["tf2.0", "tf2.0.4"]),
+        ("TensorFlow 1.15", ["tf1.15", "tf1.15.5"]),
         ("tenserflow", []),
         ("", []),
     ],
