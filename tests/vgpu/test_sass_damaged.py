@@ -14,12 +14,15 @@ MUTANTS = int(os.environ.get("VGPU_MUTANTS", "300"))
 
 
 def unpack(name, folder):
-    """Write the machine code of a container to a file, and return its path."""
+    """Write the machine code of a container, or a cubin, to a file, and return its path."""
     from tfdet.audit import fatbin
 
     view = memoryview((KERNELS / name).read_bytes())
-    (element,) = [item for item in fatbin.iter_elements(view, 0, len(view), lambda _: None) if item.kind == "elf"]
     path = folder / "damaged.cubin"
+    if name.endswith(".cubin"):
+        path.write_bytes(view)
+        return path
+    (element,) = [item for item in fatbin.iter_elements(view, 0, len(view), lambda _: None) if item.kind == "elf"]
     path.write_bytes(fatbin.read_payload(view, element))
     return path
 
@@ -30,7 +33,7 @@ def cubin(tmp_path_factory):
     return unpack("warps.fatbin", tmp_path_factory.mktemp("cubin"))
 
 
-@pytest.mark.parametrize("name", ["warps.fatbin", "lines.fatbin"])  # the latter has line tables
+@pytest.mark.parametrize("name", ["warps.fatbin", "lines.fatbin", "linked.cubin"])  # lines: line tables
 def test_damaged_machine_code_does_not_end_the_process(name, tmp_path):
     cubin = unpack(name, tmp_path)
     worker = Path(__file__).with_name("sass_mutants.py")

@@ -44,10 +44,11 @@ Step ControlFlow::branch_indexed(Warp& warp, uint32_t group, const Instruction& 
 
 Step ControlFlow::branch_computed(Warp& warp, uint32_t group, const Instruction& i, uint32_t mask) {
   const uint32_t *value = lane_values<uint32_t>(context_, i.a), offset = static_cast<uint32_t>(i.imm);
-  const size_t size = warp.groups[group].frame->program->code.size();
+  const DecodedFunction& program = *warp.groups[group].frame->program;
+  const uint32_t first = program.parts.empty() ? 0 : 1;  // in linked code, 0 is a pointer to no function
   return branch_each(warp, group, mask, [&](uint32_t l) {
     const uint32_t sum = value[l] + offset;
-    return sum % i.e == 0 && sum / i.e < size ? sum / i.e : kNoPc;
+    return sum % i.e == 0 && sum / i.e >= first && sum / i.e < program.code.size() ? sum / i.e : kNoPc;
   });
 }
 

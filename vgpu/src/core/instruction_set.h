@@ -130,9 +130,17 @@ struct SourceLine {
   uint32_t line = 0;
 };
 
+// A function whose code is part of another one's, with which it was linked.
+struct LinkedPart {
+  std::string name;
+  size_t begin;  // its first instruction
+  std::map<uint32_t, std::vector<SourceLine>> source_lines;  // as DecodedFunction::source_lines
+};
+
 // A decoded function.
 struct DecodedFunction {
   std::string name;
+  std::vector<LinkedPart> parts;  // in the order of their code; empty: all of the code is the function's own
   std::vector<Instruction> code;
   std::vector<std::vector<uint32_t>> branch_tables;
   std::vector<CallSite> calls;

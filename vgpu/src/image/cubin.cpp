@@ -246,11 +246,18 @@ class CubinReader {
                    : type == kHighWord ? Result::HighWord
                    : type == kTarget   ? Result::Target
                                        : Result::Unknown;
-    result.offset = entry.r_offset, result.name = referenced.name, result.addend = referenced.entry.st_value + addend;
+    result.offset = entry.r_offset, result.name = name_of(referenced), result.addend = referenced.entry.st_value + addend;
     const auto target_storage = storage_index_.find(referenced.entry.st_shndx);
-    result.kind = referenced.entry.st_shndx == SHN_UNDEF ? Result::Outside : Result::OfCode;
-    if (target_storage != storage_index_.end()) result.kind = Result::OfStorage, result.target = target_storage->second;
+    result.kind = referenced.entry.st_shndx == SHN_UNDEF ? SymbolPlace::Outside : SymbolPlace::OfCode;
+    if (target_storage != storage_index_.end()) result.kind = SymbolPlace::OfStorage, result.target = target_storage->second;
     return result;
+  }
+
+  // Returns the name of the function whose code the symbol is in, or else its own.
+  std::string name_of(const Symbol& referenced) const {
+    const size_t index = referenced.entry.st_shndx;
+    const std::string function_name = index < sections_.size() ? name_after_prefix(sections_[index].name, ".text.") : "";
+    return function_name.empty() ? std::string(referenced.name) : function_name;
   }
 
   const Section* section(const std::string& name) const {
@@ -284,10 +291,11 @@ class CubinReader {
     if (entry.r_offset > size || size - entry.r_offset < 8) fail("a relocation outside of its section");
     const Symbol referenced = symbol(ELF64_R_SYM(entry.r_info));
     Cubin::Relocation result;
-    result.storage = storage, result.offset = entry.r_offset, result.name = referenced.name;
+    result.storage = storage, result.offset = entry.r_offset;
     const auto target_storage = storage_index_.find(referenced.entry.st_shndx);
-    result.is_outside = target_storage == storage_index_.end();
-    if (!result.is_outside) result.target = target_storage->second, result.addend = referenced.entry.st_value + addend;
+    result.name = name_of(referenced), result.addend = referenced.entry.st_value + addend;
+    result.kind = referenced.entry.st_shndx == SHN_UNDEF ? SymbolPlace::Outside : SymbolPlace::OfCode;
+    if (target_storage != storage_index_.end()) result.kind = SymbolPlace::OfStorage, result.target = target_storage->second;
     cubin_.relocations.push_back(std::move(result));
   }
 

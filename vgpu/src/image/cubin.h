@@ -13,16 +13,18 @@
 
 namespace vgpu {
 
+// Where the symbol of a relocation is: in a storage, in a function's code, or outside of the module.
+enum class SymbolPlace : uint8_t { OfStorage, OfCode, Outside };
+
 struct Cubin {
   // A relocation in a function's code: half of an address, or a call's target.
   struct CodeRelocation {
     enum Field : uint8_t { Unknown, LowWord, HighWord, Target } field;
     uint64_t offset;  // of the instruction, in the function's code
-    // Where the symbol is: in a storage, in code, or outside of the module.
-    enum Kind : uint8_t { OfStorage, OfCode, Outside } kind;
-    std::string name;  // of the function outside
+    SymbolPlace kind;
+    std::string name;  // of the function
     size_t target = 0;  // index of the storage
-    uint64_t addend = 0;  // in the storage, or in the function's own code
+    uint64_t addend = 0;  // in the storage, or in the function's code
   };
   struct Parameter { uint32_t offset, size; };
   struct Function {
@@ -35,6 +37,7 @@ struct Cubin {
     uint32_t max_threads = 0, required_block[3] = {0, 0, 0};  // of a block; 0: any
     std::vector<CodeRelocation> relocations;
     bool is_kernel = false;
+    bool has_callees = false;  // whether code of other functions is linked into its own (sm80/code_layout.h)
     std::map<uint32_t, std::vector<SourceLine>> source_lines;  // by the first offset of their code
   };
   // A section that is allocated in device memory.
@@ -48,12 +51,12 @@ struct Cubin {
     size_t storage;
     uint64_t offset, size;
   };
-  // A 64-bit address that is written into a section: of a position in another section, or of a function outside of the module.
+  // A 64-bit address that is written into a section: of a position in another section, or of a function.
   struct Relocation {
     size_t storage;
     uint64_t offset;
-    bool is_outside = false;
-    std::string name;  // of the function outside
+    SymbolPlace kind = SymbolPlace::Outside;
+    std::string name;  // as in CodeRelocation
     size_t target = 0;
     uint64_t addend = 0;
   };

@@ -105,7 +105,8 @@ Decoded decode(Encoding encoding, uint32_t offset) {
   Encoding accounted = result.row->known;
   for (const Operand& operand : result.row->operands) {
     if (operand.kind == OperandKind::Target)
-      result.target = int64_t(offset) + kEncodingBytes + encoding.signed_bits(operand.at, operand.width) * 4;
+      result.target =
+          (result.has("ABS") ? 0 : int64_t(offset) + kEncodingBytes) + encoding.signed_bits(operand.at, operand.width) * 4;
     if (operand.kind != OperandKind::Slot) continue;
     Source& source = operand.slot == 'a' ? result.a : operand.slot == 'c' ? result.c : result.b;
     source = read_source(operand, result, accounted);

@@ -14,7 +14,6 @@ namespace {
 constexpr uint32_t kCallRegisters = 8;  // the last register for arguments of calls, except a vector behind it
 constexpr uint32_t kVector = 4;       // maximum number of consecutive registers of an operand
 constexpr uint32_t kStackOfCalls = 4096;  // bytes of local memory in addition to the declared ones, if there are calls
-constexpr uint32_t kMaxCodeBytes = 1 << 26;
 
 // The number of registers of each kind that the code uses.
 struct RegisterCounts {
@@ -86,7 +85,7 @@ void FunctionDecoder::decode_all() {
 uint32_t FunctionDecoder::local_memory_bytes() const {
   bool has_calls = false, uses_local = false;
   for (const Decoded& decoded : code_) {
-    has_calls |= is_among(decoded.row->mnemonic, {"CALL.REL.NOINC"});
+    has_calls |= function_.has_callees || is_among(decoded.row->mnemonic, {"CALL.REL.NOINC"});
     uses_local |= is_among(decoded.row->mnemonic, {"LDL", "STL"});
   }
   const uint32_t bytes = function_.stack_bytes + (has_calls && uses_local ? kStackOfCalls : 0);

@@ -23,6 +23,7 @@ struct ConstantBanks {
 // How a 32-bit immediate is extended to a pair of registers.
 enum class WideImmediate : uint8_t { UpperHalf, SignExtended, ZeroExtended };
 
+constexpr uint32_t kMaxCodeBytes = 1 << 26;  // of a function
 constexpr uint32_t kWarpRegisterBytes = kWarpSize * 4;  // one register of all lanes
 constexpr uint32_t kNegated = 1u << 31;  // flag in the offset of a predicate that is read
 
@@ -56,6 +57,7 @@ class FunctionDecoder {
   uint32_t constant_pair(uint64_t value);
   uint32_t bank_word(uint32_t bank, uint32_t offset);
   const ConstantBanks& banks() const { return banks_; }
+  bool has_callees() const { return function_.has_callees; }
   std::string_view own_bank(uint32_t bank) const;  // of this function alone; empty: none
   const std::vector<Decoded>& code() const { return code_; }
   uint32_t index_of(int64_t offset) const;  // of the instruction; throws Unsupported if there is none

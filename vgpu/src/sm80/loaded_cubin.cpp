@@ -28,7 +28,7 @@ LoadedCubin::Memory::~Memory() {
 }
 
 LoadedCubin::LoadedCubin(std::string image, DeviceMemory& memory)
-    : image_(std::move(image)), cubin_(read_cubin(image_)), memory_(memory) {
+    : image_(std::move(image)), cubin_(read_cubin(image_)), layout_(cubin_), memory_(memory) {
   name_ = "sm_" + std::to_string(cubin_.arch);
   if (static_cast<int>(cubin_.arch) != kArchitecture)
     throw Unsupported("machine code of " + name_ + ", and this device reads that of sm_80");
@@ -53,7 +53,8 @@ void LoadedCubin::allocate_storages() {
 void LoadedCubin::relocate() {
   for (const Cubin::Relocation& entry : cubin_.relocations) {
     uint64_t address = 0;
-    if (entry.is_outside) address = outside_address(entry.name);
+    if (entry.kind == SymbolPlace::Outside) address = outside_address(entry.name);
+    else if (entry.kind == SymbolPlace::OfCode) address = layout_.offset_of(entry.name) + entry.addend;
     else address = reinterpret_cast<uint64_t>(memory_.allocations[entry.target]) + entry.addend;
     std::memcpy(memory_.allocations[entry.storage] + entry.offset, &address, sizeof address);
   }
@@ -71,35 +72,70 @@ const DecodedFunction* LoadedCubin::program(const std::string& name) {
   if (decoded != programs_.end()) return decoded->second.get();
   const auto entry = functions_.find(name);
   if (entry == functions_.end()) return nullptr;
-  Cubin::Function function = *entry->second;
+  const Cubin::Function& function = *entry->second;
   if (function.is_kernel && !describes_parameters(function))
     throw Unsupported(name + ": machine code that does not describe all of its parameters");
-  const std::string code = link_code(function);
-  function.code = code;
-  auto program = std::make_unique<DecodedFunction>(FunctionDecoder(function, banks_).run());
+  auto program = std::make_unique<DecodedFunction>(decode(function));
   number_instructions(*program), mark_frequent_atomics(*program);
   return (programs_[name] = std::move(program)).get();
 }
 
-uint64_t LoadedCubin::address_of(const Cubin::Function& function, const Cubin::CodeRelocation& relocation) const {
-  if (relocation.kind == Cubin::CodeRelocation::OfStorage)
+DecodedFunction LoadedCubin::decode(const Cubin::Function& function) const {
+  const std::vector<const Cubin::Function*> callees = layout_.callees_of(function);
+  if (!callees.empty()) return decode_with(function, callees);
+  const std::string code = link_code(function, 0);
+  Cubin::Function linked = function;
+  linked.code = code;
+  return FunctionDecoder(linked, banks_).run();
+}
+
+// Positions and source lines are those in the function that an instruction belongs to.
+DecodedFunction LoadedCubin::decode_with(const Cubin::Function& kernel,
+                                         const std::vector<const Cubin::Function*>& callees) const {
+  Cubin::Function linked = kernel;
+  std::map<const Cubin::Function*, std::string> linked_callees;
+  std::map<uint64_t, const Cubin::Function*> by_offset = {{layout_.kernel_offset(), &kernel}};
+  for (const Cubin::Function* callee : callees) {
+    if (!callee->banks.empty())
+      throw Unsupported(callee->name + ": machine code of a device function with constants of its own");
+    const uint64_t offset = layout_.offset_of(callee->name);
+    linked_callees[callee] = link_code(*callee, offset), by_offset[offset] = callee;
+    linked.registers = std::max(linked.registers, callee->registers);
+  }
+  const std::string code = layout_.device_code(linked_callees) + link_code(kernel, layout_.kernel_offset());
+  linked.code = code, linked.has_callees = true;
+  DecodedFunction program = FunctionDecoder(linked, banks_).run();
+  program.parts.push_back({kernel.name, 0, {}});
+  for (const auto& [offset, function] : by_offset)
+    program.parts.push_back({function->name, static_cast<size_t>(offset / kEncodingBytes), function->source_lines});
+  for (size_t part = 1; part < program.parts.size(); part++)
+    for (size_t k = program.parts[part].begin; k < program.code.size(); k++)
+      program.code[k].line = static_cast<uint32_t>((k - program.parts[part].begin) * kEncodingBytes);
+  return program;
+}
+
+// begin: the offset of the function in the code that it is linked into.
+uint64_t LoadedCubin::address_of(const Cubin::Function& function, const Cubin::CodeRelocation& relocation,
+                                 uint64_t begin) const {
+  if (relocation.kind == SymbolPlace::OfStorage)
     return reinterpret_cast<uint64_t>(memory_.allocations[relocation.target]) + relocation.addend;
-  if (relocation.kind == Cubin::CodeRelocation::Outside) {
+  if (relocation.kind == SymbolPlace::Outside) {
     if (const uint64_t address = outside_address(relocation.name)) return address;
     throw Unsupported(function.name + ": machine code that calls " + relocation.name);
   }
-  // The return address of a call to an outside function is not used here.
+  if (const uint64_t offset = layout_.offset_of(relocation.name)) return offset + relocation.addend;
+  // The return address of a call in a kernel.
   if (relocation.name == function.name && relocation.addend && relocation.field != Cubin::CodeRelocation::Target)
-    return relocation.addend;
+    return begin + relocation.addend;
   throw Unsupported(function.name + ": machine code that takes the address of " + relocation.name);
 }
 
-std::string LoadedCubin::link_code(const Cubin::Function& function) const {
+std::string LoadedCubin::link_code(const Cubin::Function& function, uint64_t begin) const {
   std::string code(function.code);
   for (const Cubin::CodeRelocation& relocation : function.relocations) {
     if (relocation.field == Cubin::CodeRelocation::Unknown)
       throw Unsupported(function.name + ": machine code that is not linked");
-    const uint64_t address = address_of(function, relocation);
+    const uint64_t address = address_of(function, relocation, begin);
     uint64_t words[2];
     std::memcpy(words, code.data() + relocation.offset, sizeof words);
     if (relocation.field == Cubin::CodeRelocation::Target) {

@@ -4,6 +4,7 @@
 #include <string>
 #include <unordered_map>
 
+#include "code_layout.h"
 #include "function_decoder.h"
 #include "image/code_module.h"
 
@@ -37,11 +38,14 @@ class LoadedCubin : public CodeModule {
   void allocate_storages();
   void relocate();
   // Returns the code with relocations applied; throws Unsupported for an unknown one.
-  std::string link_code(const Cubin::Function& function) const;
-  uint64_t address_of(const Cubin::Function& function, const Cubin::CodeRelocation& relocation) const;
+  std::string link_code(const Cubin::Function& function, uint64_t begin) const;
+  uint64_t address_of(const Cubin::Function& function, const Cubin::CodeRelocation& relocation, uint64_t begin) const;
+  DecodedFunction decode(const Cubin::Function& function) const;
+  DecodedFunction decode_with(const Cubin::Function& kernel, const std::vector<const Cubin::Function*>& callees) const;
 
   std::string image_, name_;
   Cubin cubin_;
+  const CodeLayout layout_;
   Memory memory_;
   ConstantBanks banks_;
   std::unordered_map<std::string, const Cubin::Function*> functions_;

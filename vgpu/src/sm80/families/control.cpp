@@ -45,7 +45,7 @@ void barrier_result_of_predicate(WarpContext& warp, const Instruction& i) {
 }
 
 void load_program_counter(WarpContext& warp, const Instruction& i) {
-  const uint64_t place = i.line;
+  const uint64_t place = static_cast<uint64_t>(i.imm);
   write_pairs(warp, i.d, [=](uint32_t) { return place; });
 }
 
@@ -76,13 +76,13 @@ bool select_branch(FunctionDecoder& d, const Decoded& c, Instruction& i) {
 
 bool select_computed_branch(FunctionDecoder& d, const Decoded& c, Instruction& i) {
   i.kind = InstructionKind::ComputedBranch;
-  if (c.row->mnemonic == "RET.REL.NODEC") i.variant = kSubroutineReturn;
+  if (c.row->opcode == 0x950) i.variant = kSubroutineReturn;
   i.a = c.row->mnemonic == "BRXU" ? d.read_uniform(c.bits(24, 6)) : d.read_register(c.bits(24, 8));
   i.imm = c.target, i.e = kEncodingBytes;  // the target's index is (a + imm) / e
   return true;
 }
 
-bool select_call_outside(FunctionDecoder& d, const Decoded& c, Instruction& i) {
+static bool select_call_outside(FunctionDecoder& d, const Decoded& c, Instruction& i) {
   constexpr uint32_t kFirstArgument = 4;  // register of the first argument and of the result, by the calling convention
   i.kind = InstructionKind::SchedulingPoint, i.execute = call_outside;
   if (c.row->opcode == 0x343) i.a = d.read_register(c.bits(24, 8));  // the address is in registers
@@ -91,7 +91,19 @@ bool select_call_outside(FunctionDecoder& d, const Decoded& c, Instruction& i) {
   return true;
 }
 
-bool select_load_place(FunctionDecoder&, const Decoded&, Instruction& i) { return i.execute = load_program_counter, true; }
+// Calls a function of the same code by its offset, or one outside of the module by its address, which is larger.
+bool select_absolute_call(FunctionDecoder& d, const Decoded& c, Instruction& i) {
+  const bool by_register = c.row->opcode == 0x343;
+  if (by_register && d.has_callees()) return select_computed_branch(d, c, i);
+  const uint64_t target = c.encoding.bits(34, 47);
+  if (by_register || target >= kMaxCodeBytes) return select_call_outside(d, c, i);
+  i.kind = InstructionKind::Branch, i.variant = kSubroutineCall, i.imm = d.index_of(static_cast<int64_t>(target));
+  return true;
+}
+
+bool select_load_place(FunctionDecoder&, const Decoded& c, Instruction& i) {
+  return i.imm = c.offset, i.execute = load_program_counter, true;
+}
 
 bool select_exit(FunctionDecoder& d, const Decoded& c, Instruction& i) {
   i.kind = InstructionKind::Exit;
