@@ -2,6 +2,7 @@
 
 import ctypes
 import json
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -205,3 +206,26 @@ def test_unversioned_names_are_found(device):
     assert small_size.value == min(size.value, 2**32 - 1)
     assert cuda.cuMemAlloc(ctypes.byref(small_size), 16) == 201, "its addresses have 32 bits"
     assert cuda.cuImportExternalMemory(ctypes.byref(handle), None) == 801
+
+
+def test_old_descriptors_of_arrays_have_sizes_of_32_bits(device):
+    """Both forms describe the same array.  Fields: width, height, format (0x20: float), channels."""
+    cuda, array = device.cuda, ctypes.c_void_p()
+    assert cuda.cuArrayCreate(ctypes.byref(array), (ctypes.c_uint * 4)(5, 3, 0x20, 2)) == 0
+    new, old = (ctypes.c_uint64 * 3)(), (ctypes.c_uint * 6)()
+    assert cuda.cuArrayGetDescriptor_v2(new, array) == 0 and list(new) == [5, 3, 0x20 + (2 << 32)]
+    assert cuda.cuArrayGetDescriptor(old, array) == 0 and list(old) == [5, 3, 0x20, 2, 0, 0]
+    assert cuda.cuArrayDestroy(array) == 0
+    assert cuda.cuArray3DCreate(ctypes.byref(array), (ctypes.c_uint * 6)(4, 3, 2, 0x20, 1, 0)) == 0
+    assert cuda.cuArray3DGetDescriptor(old, array) == 0 and list(old) == [4, 3, 2, 0x20, 1, 0]
+    assert cuda.cuArrayDestroy(array) == 0
+    assert cuda.cuArrayCreate(ctypes.byref(array), None) == 1
+
+
+def test_each_versioned_call_has_its_old_name(device):
+    """As in NVIDIA's driver, of which programs look names up without a suffix."""
+    if not shutil.which("nm"):
+        pytest.skip("nm, of the binutils, lists the symbols")
+    symbols = subprocess.run(["nm", "-D", device.library], capture_output=True, text=True, check=True).stdout.split()
+    names = {symbol.split("@")[0] for symbol in symbols if symbol.startswith("cu") and symbol[2].isupper()}
+    assert [name for name in names if name.endswith("_v2") and name.removesuffix("_v2") not in names] == []

@@ -32,6 +32,7 @@ struct MipmappedArray { std::vector<Array*> levels; };
 
 extern "C" {
 int cuArray3DCreate_v2(vgpu::Array**, const vgpu::ArrayDescriptor*);
+int cuArrayCreate_v2(vgpu::Array**, const vgpu::FlatDescriptor*);
 int cuArray3DGetDescriptor_v2(vgpu::ArrayDescriptor*, void*);
 int cuArrayDestroy(void*);
 int cuMipmappedArrayCreate(vgpu::MipmappedArray**, const vgpu::ArrayDescriptor*, unsigned);

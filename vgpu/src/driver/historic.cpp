@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "api.h"
+#include "arrays.h"
 
 using namespace vgpu;
 
@@ -57,6 +58,41 @@ API int cuMemGetInfo(unsigned* free, unsigned* total) {
          write_output(total, std::min<size_t>(total_bytes, UINT32_MAX));
 }
 
+// Descriptors of arrays, with 32-bit sizes.
+struct OldArrayDescriptor {
+  unsigned width, height, depth;
+  Format format;
+  unsigned channels, flags;
+};
+struct OldFlatDescriptor {
+  unsigned width, height;
+  Format format;
+  unsigned channels;
+};
+API int cuArray3DCreate(Array** array, const OldArrayDescriptor* old) {
+  if (!old) return kInvalidValue;
+  const ArrayDescriptor descriptor{old->width, old->height, old->depth, old->format, old->channels, old->flags};
+  return cuArray3DCreate_v2(array, &descriptor);
+}
+API int cuArrayCreate(Array** array, const OldFlatDescriptor* old) {
+  if (!old) return kInvalidValue;
+  const FlatDescriptor descriptor{old->width, old->height, old->format, old->channels};
+  return cuArrayCreate_v2(array, &descriptor);
+}
+API int cuArray3DGetDescriptor(OldArrayDescriptor* old, void* array) {
+  ArrayDescriptor d;
+  if (int error = cuArray3DGetDescriptor_v2(&d, array)) return error;
+  const auto size = [](size_t value) { return static_cast<unsigned>(value); };  // the limits of arrays are smaller
+  return write_output(old, OldArrayDescriptor{size(d.width), size(d.height), size(d.depth), d.format, d.channels, d.flags});
+}
+API int cuArrayGetDescriptor(OldFlatDescriptor* old, void* array) {
+  ArrayDescriptor d;
+  if (int error = cuArray3DGetDescriptor_v2(&d, array)) return error;
+  const auto size = [](size_t value) { return static_cast<unsigned>(value); };
+  return write_output(old, OldFlatDescriptor{size(d.width), size(d.height), d.format, d.channels});
+}
+API int cuIpcOpenMemHandle(uint64_t*, const void*, unsigned) { return kNotSupported; }
+
 #define ADDRESSES_OF_32_BITS(name) \
   API int name() { return kInvalidContext; }
 ADDRESSES_OF_32_BITS(cuMemAlloc)
@@ -65,6 +101,13 @@ ADDRESSES_OF_32_BITS(cuMemFree)
 ADDRESSES_OF_32_BITS(cuMemGetAddressRange)
 ADDRESSES_OF_32_BITS(cuMemHostGetDevicePointer)
 ADDRESSES_OF_32_BITS(cuModuleGetGlobal)
+ADDRESSES_OF_32_BITS(cuMemcpyAtoA)
+ADDRESSES_OF_32_BITS(cuMemcpyAtoD)
+ADDRESSES_OF_32_BITS(cuMemcpyAtoH)
+ADDRESSES_OF_32_BITS(cuMemcpyAtoHAsync)
+ADDRESSES_OF_32_BITS(cuMemcpyDtoA)
+ADDRESSES_OF_32_BITS(cuMemcpyHtoA)
+ADDRESSES_OF_32_BITS(cuMemcpyHtoAAsync)
 ADDRESSES_OF_32_BITS(cuMemcpyHtoD)
 ADDRESSES_OF_32_BITS(cuMemcpyHtoDAsync)
 ADDRESSES_OF_32_BITS(cuMemcpyDtoH)
