@@ -109,3 +109,12 @@ def test_shfl_and_vote_without_sync_run_in_older_ptx(device):
     for older in (".version 6.3\n.target sm_70\n", ".version 7.0\n.target sm_60\n"):
         head = older + ".address_size 64\n"
         assert mutants.outcome(device, text.replace(HEAD, head).encode()) == "ran"
+
+
+@pytest.mark.parametrize(("bytes_behind", "code"), [(32756, 0), (32757, 1)])
+def test_a_kernel_has_at_most_32764_bytes_of_parameters(device, bytes_behind, code):
+    """As ptxas: .param .b64, and behind it bytes; with an alignment only where it needs some."""
+    for alignment in ("", ".align 8 "):
+        text = kernel("", ["p0"]).replace(".param .b64 p0", f".param .b64 p0, .param {alignment}.b8 p1[{bytes_behind}]")
+        result, module = device.load(text)
+        assert bool(result or device.function(module)[0]) == bool(code)

@@ -26,6 +26,13 @@ def read_toml(path: Path) -> tuple[str, dict[str, Any]]:
     except tomli.TOMLDecodeError as error:
         line = re.search(r"line (\d+)", str(error))  # None for an unexpected end of the file
         raise DataError(f"{path}:{line.group(1) if line else text.count(chr(10)) + 1}: {error}") from error
+    except ValueError as error:  # a number of more digits than Python converts
+        raise DataError(f"{path}:{_line_of_longest_number(text)}: a number with too many digits") from error
+
+
+def _line_of_longest_number(text: str) -> int:
+    longest = max(re.finditer(r"[0-9_]+", text), key=lambda number: len(number.group()))
+    return text.count("\n", 0, longest.start()) + 1
 
 
 def load_toml(path: Path, model: type[M]) -> M:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import os
 import stat
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tfdet.base.errors import DataError, UsageError, from_os_error
-from tfdet.base.files import sync_folder
+from tfdet.base.files import part_path, sync, sync_folder
 from tfdet.base.folders import is_there
 from tfdet.base.untrusted import read_bytes
 
@@ -30,27 +32,43 @@ def generate() -> Ed25519PrivateKey:
     from cryptography.hazmat.primitives import serialization
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-    if is_there(path()) and load() is not None:  # load() reports a damaged key
-        raise _key_exists_error(path())
-    key, file = Ed25519PrivateKey.generate(), path()
+    file = path()
+    if is_there(file) and load() is not None:  # load() reports a damaged key
+        with contextlib.suppress(OSError), _new_part(file):
+            pass
+        raise _key_exists_error(file)
+    key = Ed25519PrivateKey.generate()
     pem = key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
-    part = file.with_name(f".{file.name}.{os.getpid()}.part")
     try:
         file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        with os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as out:
-            out.write(pem)
-            out.flush()
-            os.fsync(out.fileno())
-        os.link(part, file)  # unlike a rename, it never replaces another key
-        sync_folder(file.parent)
+        with _new_part(file) as part:
+            with os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as out:
+                out.write(pem)
+                sync(out)
+            os.link(part, file)  # unlike a rename, it never replaces another key
+            sync_folder(file.parent)
     except FileExistsError as error:
         raise _key_exists_error(Path(error.filename2 or error.filename)) from None
     except OSError as error:
-        raise from_os_error(error, path=file if error.filename in (None, str(part)) else None) from error
-    finally:
-        with contextlib.suppress(OSError):
-            part.unlink()
+        raise from_os_error(error, path=file if error.filename in (None, str(part_path(file))) else None) from error
     return key
+
+
+@contextlib.contextmanager
+def _new_part(file: Path) -> Iterator[Path]:
+    """Give the path of the file that becomes the key; remove it at the end, and first that of a killed process."""
+    part = part_path(file)
+    folder = os.open(file.parent, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        fcntl.flock(folder, fcntl.LOCK_EX)
+        part.unlink(missing_ok=True)  # it may be another name of the key: it is never truncated
+        try:
+            yield part
+        finally:
+            with contextlib.suppress(OSError):
+                part.unlink()
+    finally:
+        os.close(folder)
 
 
 def _key_exists_error(file: Path) -> UsageError:

@@ -97,7 +97,8 @@ class CellCache:
 
 
 def _digest(parts: Iterable[tuple[str, str]]) -> str:
-    return hashlib.sha256("".join(f"{len(text)} {text} " for part in parts for text in part).encode()).hexdigest()
+    text = "".join(f"{len(text)} {text} " for part in parts for text in part)
+    return hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()  # names of files may be no UTF-8
 
 
 def _rule_files(project: Project) -> Iterator[tuple[str, Path]]:

@@ -64,6 +64,10 @@ def test_invalid_toml_is_reported_with_its_line(tmp_path: Path) -> None:
     assert "FILE:2:" in load_file_error(tmp_path, "a = 1\nb = = 2\n")
 
 
+def test_a_number_that_python_does_not_convert_is_reported_with_its_line(tmp_path: Path) -> None:
+    assert "FILE:2:" in load_file_error(tmp_path, f"a = 1\nb = {'9' * 10_000}\n")
+
+
 def test_a_claim_without_a_range_or_a_citation_is_a_fault(tmp_path: Path) -> None:
     assert "needs a range" in load_file_error(tmp_path, GOOD.replace('stock = ">=2.0"\n', ""))
     assert "claims.0.cite" in load_file_error(tmp_path, GOOD.replace('cite = ["there"]', "cite = []", 1))

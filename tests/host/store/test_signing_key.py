@@ -49,3 +49,23 @@ def test_a_key_never_replaces_another(monkeypatch: pytest.MonkeyPatch, tmp_path:
     with pytest.raises(UsageError, match="a key is there already"):
         signing_key.generate()
     assert path.read_text() == "another" and list(tmp_path.iterdir()) == [path]
+
+
+@pytest.mark.parametrize("is_key_there", [True, False])
+def test_what_a_killed_process_left_is_removed(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, is_key_there: bool
+) -> None:
+    """The process was killed behind or before the link that names the key: the file may be the key itself."""
+    path, part = tmp_path / "key.pem", tmp_path / "key.pem.part"
+    monkeypatch.setenv("TFDET_KEY", str(path))
+    if is_key_there:
+        signing_key.generate()
+        content = path.read_bytes()
+        os.link(path, part)
+        with pytest.raises(UsageError):
+            signing_key.generate()
+        assert path.read_bytes() == content
+    else:
+        part.write_bytes(b"-----BEGIN")
+        signing_key.generate()
+    assert list(tmp_path.iterdir()) == [path] and signing_key.load() is not None

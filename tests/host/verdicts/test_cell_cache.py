@@ -67,6 +67,18 @@ def test_the_cache_is_used_except_when_every_record_must_be_read(project: Projec
     assert not is_forged(project, include_unsigned=True)
 
 
+@pytest.mark.parametrize("name", [b"\xff.jsonl", b"\xff/tf2.0.jsonl"])
+def test_a_name_of_a_file_that_is_no_utf_8(copy: Project, name: bytes) -> None:
+    """An empty file of records is no fault, whatever its name."""
+    path = os.path.join(os.fsencode(copy.evidence), b"cpu" if b"/" not in name else b"", name)
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    with open(path, "xb"):
+        pass
+    cells = len(load_status(copy).cells)
+    os.unlink(path)
+    assert cells == len(load_status(copy).cells)
+
+
 def test_status_check_does_not_use_the_cache(copy: Project, cache_folder: Path) -> None:
     load_status(copy)
     forge_cache(cache_folder)

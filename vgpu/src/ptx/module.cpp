@@ -260,9 +260,9 @@ std::vector<Parameter> parse_parameters(const std::vector<Token>& tokens, size_t
     size_t separator = begin;
     while (separator < end && tokens[separator].text != ",") separator++;
     for (const Declaration& declaration : parse_declarations(tokens, begin, separator)) {
-      if (uint64_t(offset) + declaration.align + declaration.size > kMaxParameters)
-        reject(tokens[begin], "too many parameters");
-      offset = align_up(offset, declaration.align);
+      const uint64_t begins_at = align_up(offset, declaration.align);
+      if (begins_at + declaration.size > kMaxParameters) reject(tokens[begin], "too many parameters");
+      offset = static_cast<uint32_t>(begins_at);
       const bool is_scalar = declaration.size == size_of(declaration.type) && declaration.type != "pred";
       if (declaration.space == StateSpace::Register && !is_scalar)
         reject(tokens[begin], "a parameter in registers that is no number");
