@@ -253,3 +253,25 @@ def test_a_fault_returns_its_error_and_is_sticky(device, name):
 def test_ptx_has_no_store_to_constant_memory(device):
     _, module = device.load(kernel("st.const.u32 [table], 1;", [], head=DECLARED))
     assert device.function(module)[0] == NO_BINARY
+
+
+ENTRY = ".visible .entry k() { ret; }"
+
+
+@pytest.mark.parametrize(
+    ("text", "is_valid"),
+    [
+        (f".version 7.0\n.target sm_80\n{ENTRY}", True),
+        (f".version 6.5\n.target sm_80\n{ENTRY}", False),
+        (f".version 7.0\n{ENTRY}", False),
+        (f".target sm_80\n.version 7.0\n{ENTRY}", False),
+        (f".version 7.0\n.target sm_80a\n{ENTRY}", False),
+        (f".version 7.0\n.target sm_80\n{ENTRY.replace('{', '.maxntid 0 {')}", False),
+        (f".version 7.0\n.target sm_80\n.global .u32 x[];\n{ENTRY}", False),
+        (f".version 7.0\n.target sm_80\n.extern .shared .b8 x[];\n{ENTRY}", True),
+        (f".version 7.0\n.target sm_80\n{ENTRY.replace('{', '{ .local .u32 x = 1;')}", False),
+    ],
+)
+def test_headers_and_declarations_are_taken_as_by_ptxas(device, text, is_valid):
+    result, module = device.load(text)
+    assert (not result and not device.function(module)[0]) == is_valid

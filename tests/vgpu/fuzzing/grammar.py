@@ -49,6 +49,7 @@ WIDTHS = {
 }
 COMPARE = "eq ne lt le gt ge lo ls hi hs equ neu ltu leu gtu geu num nan"
 SEMANTICS, SCOPES = "relaxed acquire release acq_rel", "cta cluster gpu sys"
+HINTS = "L1::no_allocate L1::evict_last L2::64B L2::256B L2::evict_last L2::evict_normal L2::cache_hint"
 SPACES = "global shared shared::cta local param const"
 OPERATIONS = "add min max and or xor exch cas inc dec"
 VIDEO = "vadd vsub vabsdiff vmin vmax"
@@ -122,6 +123,8 @@ SPECS = [
     *spec("isspacep", "global shared local const param shared::cta shared::cluster", 0, "p l"),
     *spec("ld", f"weak volatile relaxed acquire | {SCOPES} | {SPACES} | ca cg cs lu cv nc | v2 v4", 1, "v m"),
     *spec("st", f"weak volatile relaxed release | {SCOPES} | {SPACES} | wb cg cs wt | v2 v4", 1, "m v"),
+    *spec("ld", f"relaxed | gpu | {SPACES} | nc | {HINTS} | v2 v4", 1, "v m l?"),
+    *spec("st", f"relaxed | gpu | {SPACES} | {HINTS} | v2 v4", 1, "m v l?"),
     *spec("ldu", "global | v2 v4", 1, "v m"),
     *spec("atom", f"{SEMANTICS} | {SCOPES} | {SPACES} | {OPERATIONS} | noftz", 1, "t m t t?"),
     *spec("red", f"relaxed release | {SCOPES} | {SPACES} | {OPERATIONS} | noftz", 1, "m t"),

@@ -113,6 +113,10 @@ def accepted_by_virtual_gpu(device: Device, statements: list[str], head: str = H
     return answers
 
 
+TARGET_SINCE = {30: 30, 32: 40, 35: 31, 50: 40, 52: 41, 53: 42, 60: 50, 61: 50, 70: 60, 72: 61, 75: 63, 80: 70, 86: 71}
+TARGET_SINCE |= {87: 74, 89: 78, 90: 78}  # {target: the PTX version since which there is one}
+
+
 def wrong_requirements(device: Device, expected: list[tuple[int, int, str]]) -> list[str]:
     """Return messages on statements that the device accepts too early, or not with just what they need.
 
@@ -121,7 +125,7 @@ def wrong_requirements(device: Device, expected: list[tuple[int, int, str]]) -> 
     cases = []
     for version, target, statement in expected:
         version, target = max(version, 23), max(target, 20)
-        cases.append((version, target, True, statement))
+        cases.append((max(version, TARGET_SINCE.get(target, 0)), target, True, statement))
         if version > 23:
             cases.append((version - 1, target, False, statement))
         if target > 20:

@@ -250,6 +250,8 @@ void Decoder::declare_variable(const ptx::Declaration& declaration) {
   if (!bytes) throw Unsupported("line " + std::to_string(tokens_[0].line) + ": a global variable in a function");
   if (uint64_t(*bytes) + declaration.align + declaration.size > kMaxLocalBytes)
     throw Unsupported(function_.name + ": a variable that is too large: " + declaration.name);
+  if (!declaration.initial.empty())
+    throw Unsupported(function_.name + ": a variable of a function with an initial value: " + declaration.name);
   if (declaration.space == ptx::StateSpace::Shared) {
     const uint32_t offset = reserve_shared(declaration.name, declaration.size, std::max(declaration.align, 8u));
     scopes_.back().variables[declaration.name] = {declaration.space, offset, declaration.size, declaration.align, false};
@@ -310,7 +312,7 @@ void Decoder::parse_statement(size_t begin, size_t end) {
   if (at >= end) reject(s, "nothing to do");
   std::string guard;
   for (size_t k = begin; k < at; k++) guard.append(tokens_[k].text);
-  if (!guard.empty()) guard += " ";
+  if (!guard.empty()) guard += ' ';
   parse_name(s, at, end);
   while (at < end) {
     s.operands.push_back(s.op == "call" && text(at, end) == "(" ? parse_list(at, end) : parse_operand(at, end));

@@ -75,6 +75,7 @@ class Parser {
       at_++;
       return;
     }
+    if (first.text != ".version" && first.text != ".target" && !has_target_) reject(first, "code before its .target");
     if (first.text == ".file") parse_file();
     if (first.text == ".version" || first.text == ".target") parse_version_or_target(first.text == ".version");
     if (first.text == ".version" || first.text == ".target" || first.text == ".address_size" || first.text == ".file") {
@@ -87,6 +88,7 @@ class Parser {
     } else {
       size_t end = find(";");
       for (Declaration& declaration : parse_declarations(tokens_, at_, end)) {
+        if (!declaration.size && declaration.linkage != Linkage::Extern) reject(first, "a variable without a size");
         define(tokens_[at_], declaration.name, declaration.linkage, false);
         module_.variables.push_back(std::move(declaration));
       }
@@ -112,9 +114,30 @@ class Parser {
     if (version && std::sscanf(value.c_str(), "%2u.%1u", &major, &minor) == 2) {
       version_ = 10 * major + minor;
       if (version_ > kNewestVersion) throw UnsupportedPtxVersion("PTX " + value + ", which is newer than the driver");
-    } else if (!version && std::sscanf(value.c_str(), "sm_%3u", &major) == 1) target_ = major;
-    else if (version || std::sscanf(value.c_str(), "compute_%3u", &major) != 1)
+      return;
+    }
+    int digits = 0;
+    if (version || (std::sscanf(value.c_str(), "sm_%3u%n", &major, &digits) != 1 &&
+                    std::sscanf(value.c_str(), "compute_%3u%n", &major, &digits) != 1))
       reject(tokens_[at_ + 1], "no such version or target");
+    const std::string suffix = value.substr(static_cast<size_t>(digits));
+    if (version_ == UINT32_MAX || version_ < version_of_target(major, suffix))
+      reject(tokens_[at_ + 1], "no target of this version of PTX");
+    has_target_ = true;
+    if (value[0] == 's') target_ = major;
+  }
+
+  // Returns the PTX version since which there is a target, such as 70 for sm_80.  suffix: a or f, as of sm_90a.
+  static uint32_t version_of_target(uint32_t target, const std::string& suffix) {
+    static const std::map<uint32_t, uint32_t> since = {{20, 20}, {30, 30},  {32, 40},  {35, 31},  {37, 41},  {50, 40},
+                                                       {52, 41}, {53, 42},  {60, 50},  {61, 50},  {62, 50},  {70, 60},
+                                                       {72, 61}, {75, 63},  {80, 70},  {86, 71},  {87, 74},  {89, 78},
+                                                       {90, 78}, {100, 86}, {101, 86}, {103, 88}, {120, 87}, {121, 88}};
+    const auto entry = since.find(target);
+    const uint32_t of_number = entry == since.end() ? 0 : entry->second;
+    if (suffix.empty()) return of_number;
+    if (suffix == "a" && target >= 90) return std::max(of_number, 80u);
+    return suffix == "f" && target >= 100 ? 88 : UINT32_MAX;
   }
 
   // Records a definition.  Names are unique; weak ones may occur in each of the texts that were linked.
@@ -175,7 +198,7 @@ class Parser {
     if (directive != ".maxntid" && directive != ".reqntid") return;
     uint32_t size[3] = {1, 1, 1}, count = 0;
     while (count < 3 && is_literal(token_at(tokens_, at_).text)) {
-      size[count++] = parse_size(tokens_[at_++]);
+      if (!(size[count++] = parse_size(tokens_[at_++]))) reject(tokens_[at_ - 1], "a bound of no threads");
       if (token_at(tokens_, at_).text == ",") at_++;
     }
     f.max_threads = static_cast<uint32_t>(std::min<uint64_t>(uint64_t(size[0]) * size[1] * size[2], UINT32_MAX));
@@ -202,6 +225,7 @@ class Parser {
   std::map<std::string, Definition> defined_;
   size_t at_ = 0;
   uint32_t version_ = UINT32_MAX, target_ = UINT32_MAX;  // of the current text; several may have been linked
+  bool has_target_ = false;
 };
 
 // Parses an initial value; an array without a size gets the number of elements of its list.

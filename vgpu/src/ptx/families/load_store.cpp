@@ -135,8 +135,8 @@ uint32_t decode_values(Decoder& d, const Operand& o, std::string_view t, bool lo
 bool has_known_qualifiers(const Statement& s) {
   return s.allows_only({"weak|volatile|relaxed|acquire|release|mmio", "cta|cluster|gpu|sys", kAccessSpaceQualifiers, "v2|v4",
                         "ca|cg|cs|lu|cv|wb|wt", "nc", "unified",
-                        "L1::evict_normal|L1::evict_unchanged|L1::evict_first|L1::evict_last|L1::no_allocate",
-                        "L2::evict_normal|L2::evict_first|L2::evict_last", "L2::cache_hint", "L2::64B|L2::128B|L2::256B"});
+                        "L1::evict_normal|L1::evict_unchanged|L1::evict_first|L1::evict_last|L1::no_allocate", "L2::cache_hint",
+                        "L2::64B|L2::128B|L2::256B"});
 }
 
 // Checks a prefetch or similar hint, which has no effect.
