@@ -102,6 +102,20 @@ template <bool kLoads> Execute load_store_for_type(std::string_view t, uint32_t 
   });
 }
 
+// Returns whether a part of a vector that is loaded is left out.
+bool is_sink(const Operand& registers, const Operand& part, bool loads) {
+  return loads && registers.kind == Operand::Vector && part.text == "_";
+}
+
+// Returns the first register among the operands; of width 0: there is none.
+RegisterSlot first_register(Decoder& d, const Operand& o, const std::vector<Operand>& operands, std::string_view t,
+                            bool loads) {
+  for (const Operand& part : operands)
+    if (part.kind != Operand::Literal && !is_sink(o, part, loads))
+      return loads ? d.result_slot(part, t) : d.source_slot(part, t);
+  return {0, 0};
+}
+
 // Decodes the registers of a load or store, or constants to store; returns the bytes of each register, 0 if they differ.
 uint32_t decode_values(Decoder& d, const Operand& o, std::string_view t, bool loads, Instruction& i) {
   if (t == "b128") {
@@ -109,20 +123,14 @@ uint32_t decode_values(Decoder& d, const Operand& o, std::string_view t, bool lo
     i.vector_registers[0] = halves.lower, i.vector_registers[1] = halves.upper, i.count = 2;
     return 8;
   }
-  std::vector<Operand> single = {o};
-  const bool is_vector = o.kind == Operand::Vector;
-  const std::vector<Operand>& operands = is_vector ? o.parts : single;
+  const std::vector<Operand> operands = o.kind == Operand::Vector ? o.parts : std::vector<Operand>{o};
   if (operands.size() > 4) return 0;
-  auto is_sink = [&](const Operand& part) { return loads && is_vector && part.text == "_"; };
-  RegisterSlot first = {0, 0};
-  for (const Operand& part : operands)
-    if (part.kind != Operand::Literal && !is_sink(part) && !first.width)
-      first = loads ? d.result_slot(part, t) : d.source_slot(part, t);
+  const RegisterSlot first = first_register(d, o, operands, t, loads);
   if (!first.width && loads) return 0;
   const uint32_t width = first.width ? first.width : std::max(ptx::size_of(t), 2u);
   for (size_t k = 0; k < operands.size(); k++) {
     RegisterSlot slot = {0, width, Sort::Bits, first.is_byte};
-    if (is_sink(operands[k])) slot.offset = d.scratch_register(width);
+    if (is_sink(o, operands[k], loads)) slot.offset = d.scratch_register(width);
     else if (!loads && operands[k].kind == Operand::Literal) slot.offset = d.constant(d.bits(operands[k], t), width);
     else slot = loads ? d.result_slot(operands[k], t) : d.source_slot(operands[k], t);
     if (slot.width != width || slot.is_byte != first.is_byte || slot.sort == Sort::Special) return 0;
