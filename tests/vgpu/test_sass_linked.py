@@ -51,6 +51,12 @@ def test_a_pointer_that_leads_nowhere_is_a_fault():
     assert error != 0
 
 
+def test_a_fault_names_the_function():
+    launches = [Launch("fault", 1, THREADS, [np.zeros(THREADS, np.float32)])]
+    ((error, _),), stderr = run_image(image(), launches)
+    assert error == 700 and " in _Z4readPKf, offset " in stderr
+
+
 def test_a_report_names_the_function_and_its_line(tmp_path):
     report = tmp_path / "report"
     launches = [Launch("sum", 1, THREADS, [np.zeros(THREADS, np.float32)])]

@@ -35,7 +35,7 @@ def generate() -> Ed25519PrivateKey:
     file = path()
     if is_there(file) and load() is not None:  # load() reports a damaged key
         with contextlib.suppress(OSError), _new_part(file):
-            pass
+            pass  # it only removes what a killed process left
         raise _key_exists_error(file)
     key = Ed25519PrivateKey.generate()
     pem = key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())

@@ -3,22 +3,15 @@
 // nvlink -arch=sm_80 -o linked.cubin linked.cubin linked_functions.cubin
 #include <cstdio>
 
-struct Shape {
-  __device__ virtual float area(float x) const = 0;
-  float scale;
-};
-struct Square : Shape {
-  __device__ float area(float x) const override;
-};
-struct Disk : Shape {
-  __device__ float area(float x) const override;
-};
+#include "linked.h"
+
 typedef float (*Function)(float);
 
 __device__ float line(float x, int n);
 __device__ float twice(float x);
 __device__ int fibonacci(int n);
 __device__ void add(float* sum, float x);
+__device__ float read(const float* at);
 extern __device__ float offsets[4];
 __device__ Function initialized[2] = {twice, nullptr};
 __device__ Function stored[2];
@@ -44,3 +37,4 @@ extern "C" __global__ void virtual_functions(float* out) {
   out[i] = shapes[i & 1]->area(float(i));
 }
 extern "C" __global__ void sum(float* out) { add(out, 1.f / (threadIdx.x + 1)); }
+extern "C" __global__ void fault(float* out) { out[threadIdx.x] = read(nullptr); }

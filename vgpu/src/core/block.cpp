@@ -4,13 +4,13 @@
 #include <algorithm>
 #include <cstdio>
 
+#include "code_position.h"
+
 namespace vgpu {
 namespace {
 
 constexpr uint32_t kQuantum = 20000;  // instructions of a group before it is preempted
 constexpr uint8_t kSpinLimit = 8;     // reads of unchanged memory before a group is parked
-
-// Returns whether the instruction is an atomic that may be performed later: it is relaxed, and its old value is unused.
 
 uint32_t count_lanes(uint32_t mask) { return static_cast<uint32_t>(__builtin_popcount(mask)); }
 
@@ -289,8 +289,10 @@ Step Block::exit_lanes(Warp& warp, uint32_t group, uint32_t mask) {
 
 void Block::set_fault(KernelFault fault, const Instruction* i, const DecodedFunction* program) {
   result_.fault = fault;
-  result_.message = std::string(describe(fault)) + " in " + program->name;
-  if (i) result_.message += std::string(", ") + program->position_unit + " " + std::to_string(i->line);
+  CodePosition position = i ? find_position(i->position) : CodePosition();
+  if (position.function.empty()) position = {program->name, program->position_unit, i ? i->line : 0, {}};
+  result_.message = std::string(describe(fault)) + " in " + position.function;
+  if (i) result_.message += std::string(", ") + position.unit + " " + std::to_string(position.line);
   if (context_.fault != KernelFault::None) {
     char hex[32];
     snprintf(hex, sizeof hex, ", address 0x%llx", static_cast<unsigned long long>(context_.fault_address));

@@ -32,13 +32,13 @@ void number_instructions(DecodedFunction& function) {
   std::lock_guard<std::mutex> guard(entries.lock);
   if (function.code.size() >= kMaxCodePosition - entries.next) return;  // their positions stay unknown
   std::vector<LinkedPart> parts = function.parts;
-  if (parts.empty()) parts.push_back({function.name, 0, function.source_lines});
+  if (parts.empty()) parts.push_back({function.name, 0, 0, function.source_lines});
   for (size_t k = 0; k < parts.size(); k++) {
     const size_t end = k + 1 < parts.size() ? parts[k + 1].begin : function.code.size();
     Entry entry{entries.next, parts[k].name, function.position_unit, {}, parts[k].source_lines};
     for (size_t n = parts[k].begin; n < end; n++) {
       function.code[n].position = entries.next++;
-      entry.lines.push_back(function.code[n].line);
+      entry.lines.push_back(function.code[n].line - parts[k].first_line);
     }
     entries.by_number.push_back(std::move(entry));
   }

@@ -5,9 +5,8 @@
 //
 // A lane whose atomic returns the old value is suspended with it (waiting).  If a thread executes such atomics often
 // (Instruction::is_frequent), the other lanes of its warp wait for it, and fewer are suspended: lanes that were split each time
-// would end one by one.  Otherwise the lane continues, and its atomic is
-// performed later (late), but before anything that orders it: the lane's next strong access or fence, a barrier of its block,
-// or the lane's own access to the same address.
+// would end one by one.  Otherwise the lane continues, and its atomic is performed later (late), but before anything that orders
+// it: the lane's next strong access or fence, a barrier of its block, or the lane's own access to the same address.
 #pragma once
 #include <cstdint>
 #include <vector>

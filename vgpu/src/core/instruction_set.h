@@ -101,9 +101,9 @@ struct Instruction {
   int64_t imm = 0;
   uint32_t line = 0;  // in the module's text, or offset of the machine code
   uint32_t position = 0;  // its number among all decoded instructions (core/code_position.h); 0: none
+  bool is_frequent = false;  // of an atomic whose old value is used: it is in a loop, or one of many
   // For analyses:
   bool block_scope = false;  // of an atomic: it is atomic only for threads of its block
-  bool is_frequent = false;  // of an atomic whose old value is used: it is in a loop, or one of many
   OldValue old_value = OldValue::NoAtomic;
   bool result_unused = false;  // no other instruction names the registers that it writes
   ScheduleSource schedule_source = ScheduleSource::None;
@@ -113,7 +113,7 @@ struct Instruction {
   ValueType update_type = ValueType::Unsigned;
 };
 
-// Whether a lane may continue before its atomic, whose old value no instruction reads (deferred_atomics.h).
+// Whether a lane may continue before its atomic (deferred_atomics.h): it is relaxed, and its old value is unused.
 inline bool is_deferrable(const Instruction& i) { return i.old_value == OldValue::Unused && i.variant == kStrong; }
 
 // The arguments and results of a call, in the caller's scratch space.
@@ -134,6 +134,7 @@ struct SourceLine {
 struct LinkedPart {
   std::string name;
   size_t begin;  // its first instruction
+  uint32_t first_line;  // what Instruction::line counts from there
   std::map<uint32_t, std::vector<SourceLine>> source_lines;  // as DecodedFunction::source_lines
 };
 

@@ -179,9 +179,8 @@ bool Schedule::should_preempt(uint32_t block, uint32_t warp) {
 
 uint32_t Schedule::draw_lanes(uint32_t mask, bool seldom) {
   if (seldom) {
-    const uint64_t bits = random_.next();
-    if (bits >> 63) return 0;
-    return static_cast<uint32_t>(bits & bits >> 31) & mask;
+    const uint64_t bits = random_.next();  // the highest: none; of the others two for each lane
+    return bits >> 63 ? 0 : static_cast<uint32_t>(bits & bits >> 31) & mask;
   }
   uint32_t drawn = 0;
   for (uint32_t remaining = mask; remaining; remaining &= remaining - 1)

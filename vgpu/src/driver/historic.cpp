@@ -86,10 +86,9 @@ API int cuArray3DGetDescriptor(OldArrayDescriptor* old, void* array) {
   return write_output(old, OldArrayDescriptor{size(d.width), size(d.height), size(d.depth), d.format, d.channels, d.flags});
 }
 API int cuArrayGetDescriptor(OldFlatDescriptor* old, void* array) {
-  ArrayDescriptor d;
-  if (int error = cuArray3DGetDescriptor_v2(&d, array)) return error;
-  const auto size = [](size_t value) { return static_cast<unsigned>(value); };
-  return write_output(old, OldFlatDescriptor{size(d.width), size(d.height), d.format, d.channels});
+  OldArrayDescriptor d;
+  if (int error = cuArray3DGetDescriptor(&d, array)) return error;
+  return write_output(old, OldFlatDescriptor{d.width, d.height, d.format, d.channels});
 }
 API int cuIpcOpenMemHandle(uint64_t*, const void*, unsigned) { return kNotSupported; }
 

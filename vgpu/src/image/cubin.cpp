@@ -240,24 +240,23 @@ class CubinReader {
     const uint64_t type = ELF64_R_TYPE(entry.r_info);
     if (entry.r_offset > owner.code.size() || owner.code.size() - entry.r_offset < kInstruction)
       fail("a relocation outside of its code");
-    const Symbol referenced = symbol(ELF64_R_SYM(entry.r_info));
-    Result result;
-    result.field = type == kLowWord    ? Result::LowWord
-                   : type == kHighWord ? Result::HighWord
-                   : type == kTarget   ? Result::Target
-                                       : Result::Unknown;
-    result.offset = entry.r_offset, result.name = name_of(referenced), result.addend = referenced.entry.st_value + addend;
-    const auto target_storage = storage_index_.find(referenced.entry.st_shndx);
-    result.kind = referenced.entry.st_shndx == SHN_UNDEF ? SymbolPlace::Outside : SymbolPlace::OfCode;
-    if (target_storage != storage_index_.end()) result.kind = SymbolPlace::OfStorage, result.target = target_storage->second;
-    return result;
+    const Result::Field field = type == kLowWord    ? Result::LowWord
+                                : type == kHighWord ? Result::HighWord
+                                : type == kTarget   ? Result::Target
+                                                    : Result::Unknown;
+    return {field, entry.r_offset, reference(entry, addend)};
   }
 
-  // Returns the name of the function whose code the symbol is in, or else its own.
-  std::string name_of(const Symbol& referenced) const {
+  // Returns what a relocation refers to.  A symbol within a function's code belongs to the function.
+  Cubin::Reference reference(const Elf64_Rel& entry, uint64_t addend) const {
+    const Symbol referenced = symbol(ELF64_R_SYM(entry.r_info));
     const size_t index = referenced.entry.st_shndx;
+    const uint64_t position = referenced.entry.st_value + addend;
+    const auto storage = storage_index_.find(index);
+    if (storage != storage_index_.end()) return {Cubin::Reference::ToStorage, "", storage->second, position};
+    if (index == SHN_UNDEF) return {Cubin::Reference::Outside, referenced.name, 0, position};
     const std::string function_name = index < sections_.size() ? name_after_prefix(sections_[index].name, ".text.") : "";
-    return function_name.empty() ? std::string(referenced.name) : function_name;
+    return {Cubin::Reference::ToCode, function_name.empty() ? std::string(referenced.name) : function_name, 0, position};
   }
 
   const Section* section(const std::string& name) const {
@@ -289,14 +288,7 @@ class CubinReader {
     const uint64_t type = ELF64_R_TYPE(entry.r_info), size = cubin_.storages[storage].size;
     if (type != kAddress && type != kGenericAddress) throw Unsupported("machine code with a relocation that is not known");
     if (entry.r_offset > size || size - entry.r_offset < 8) fail("a relocation outside of its section");
-    const Symbol referenced = symbol(ELF64_R_SYM(entry.r_info));
-    Cubin::Relocation result;
-    result.storage = storage, result.offset = entry.r_offset;
-    const auto target_storage = storage_index_.find(referenced.entry.st_shndx);
-    result.name = name_of(referenced), result.addend = referenced.entry.st_value + addend;
-    result.kind = referenced.entry.st_shndx == SHN_UNDEF ? SymbolPlace::Outside : SymbolPlace::OfCode;
-    if (target_storage != storage_index_.end()) result.kind = SymbolPlace::OfStorage, result.target = target_storage->second;
-    cubin_.relocations.push_back(std::move(result));
+    cubin_.relocations.push_back({storage, entry.r_offset, reference(entry, addend)});
   }
 
   std::vector<Section> sections_;

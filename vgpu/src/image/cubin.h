@@ -13,18 +13,19 @@
 
 namespace vgpu {
 
-// Where the symbol of a relocation is: in a storage, in a function's code, or outside of the module.
-enum class SymbolPlace : uint8_t { OfStorage, OfCode, Outside };
-
 struct Cubin {
+  // What a relocation refers to: a position in a storage or in a function's code, or a function outside of the module.
+  struct Reference {
+    enum Kind : uint8_t { ToStorage, ToCode, Outside } kind;
+    std::string name;  // of the function
+    size_t storage = 0;
+    uint64_t addend = 0;  // in the storage, or in the function's code
+  };
   // A relocation in a function's code: half of an address, or a call's target.
   struct CodeRelocation {
     enum Field : uint8_t { Unknown, LowWord, HighWord, Target } field;
     uint64_t offset;  // of the instruction, in the function's code
-    SymbolPlace kind;
-    std::string name;  // of the function
-    size_t target = 0;  // index of the storage
-    uint64_t addend = 0;  // in the storage, or in the function's code
+    Reference to;
   };
   struct Parameter { uint32_t offset, size; };
   struct Function {
@@ -51,14 +52,11 @@ struct Cubin {
     size_t storage;
     uint64_t offset, size;
   };
-  // A 64-bit address that is written into a section: of a position in another section, or of a function.
+  // A 64-bit address that is written into a storage.
   struct Relocation {
     size_t storage;
     uint64_t offset;
-    SymbolPlace kind = SymbolPlace::Outside;
-    std::string name;  // as in CodeRelocation
-    size_t target = 0;
-    uint64_t addend = 0;
+    Reference to;
   };
 
   uint32_t arch = 0;

@@ -310,9 +310,7 @@ void Decoder::parse_statement(size_t begin, size_t end) {
   pending_.line = s.line;
   parse_guard(s, at, end);
   if (at >= end) reject(s, "nothing to do");
-  std::string guard;
-  for (size_t k = begin; k < at; k++) guard.append(tokens_[k].text);
-  if (!guard.empty()) guard += ' ';
+  const size_t name = at;
   parse_name(s, at, end);
   while (at < end) {
     s.operands.push_back(s.op == "call" && text(at, end) == "(" ? parse_list(at, end) : parse_operand(at, end));
@@ -322,7 +320,7 @@ void Decoder::parse_statement(size_t begin, size_t end) {
   if (!has_form(s)) reject(s);
   if (const std::string requirement = required_beyond(s, function_.version, function_.target); !requirement.empty())
     reject(s, requirement.c_str());
-  if (decode_expansion(s, guard)) return;
+  if (decode_expansion(s, begin, name)) return;
   try {
     for (DecodeFunction family : families(s.op)) {
       Instruction i = pending_;
@@ -339,9 +337,13 @@ void Decoder::parse_statement(size_t begin, size_t end) {
 }
 
 // Decodes a statement as several simpler ones, which are on the same line; returns false if it is not such a statement.
-bool Decoder::decode_expansion(const Statement& s, const std::string& guard) {
+// begin: its first token, of the guard if it has one; name: that of its name.
+bool Decoder::decode_expansion(const Statement& s, size_t begin, size_t name) {
   const ptx::Expand expand = ptx::expand_function(s);
   if (!expand) return false;
+  std::string guard;
+  for (size_t k = begin; k < name; k++) guard.append(tokens_[k].text);
+  if (!guard.empty()) guard += ' ';
   uint32_t address_bytes = 8;
   for (const Operand& operand : s.operands)
     if (const RegisterSlot* slot = operand.kind == Operand::Address ? find_register(operand.text) : nullptr)

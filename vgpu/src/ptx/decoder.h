@@ -158,7 +158,7 @@ class Decoder {
   std::string_view parse_name_part(size_t& at, size_t end);
   void parse_name(Statement& s, size_t& at, size_t end);
   void parse_statement(size_t begin, size_t end);
-  bool decode_expansion(const Statement& s, const std::string& guard);
+  bool decode_expansion(const Statement& s, size_t begin, size_t name);
   Operand parse_operand(size_t& at, size_t end) const;
   Operand parse_single(size_t& at, size_t end) const;
   Operand parse_list(size_t& at, size_t end) const;

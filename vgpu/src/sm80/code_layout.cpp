@@ -3,7 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
-#include <set>
+#include <vector>
 
 #include "encoding.h"
 
@@ -35,20 +35,17 @@ void put(std::string& code, uint64_t offset, const uint64_t (&words)[2]) {
 CodeLayout::CodeLayout(const Cubin& cubin) {
   end_ = kAlignment;
   for (const Cubin::Function& function : cubin.functions) {
-    functions_[function.name] = &function;
     if (function.is_kernel) continue;
-    offsets_[function.name] = end_;
+    offsets_[function.name] = end_, functions_[end_] = &function;
     end_ = align_up(end_ + function.code.size());
   }
-  std::set<std::string> names;
-  for (const Cubin::Relocation& relocation : cubin.relocations)
-    if (relocation.kind == SymbolPlace::OfCode) names.insert(relocation.name);
+  const auto note_address = [&](const Cubin::Reference& to) {
+    if (to.kind == Cubin::Reference::ToCode && offset_of(to.name)) with_addresses_.insert(offset_of(to.name));
+  };
+  for (const Cubin::Relocation& relocation : cubin.relocations) note_address(relocation.to);
   for (const Cubin::Function& function : cubin.functions)
     for (const Cubin::CodeRelocation& relocation : function.relocations)
-      if (relocation.kind == SymbolPlace::OfCode && relocation.field != Cubin::CodeRelocation::Target && !relocation.addend)
-        names.insert(relocation.name);
-  for (const std::string& name : names)
-    if (offset_of(name)) with_addresses_.push_back(functions_.at(name));
+      if (relocation.field != Cubin::CodeRelocation::Target && !relocation.to.addend) note_address(relocation.to);
 }
 
 uint64_t CodeLayout::offset_of(const std::string& function) const {
@@ -56,31 +53,32 @@ uint64_t CodeLayout::offset_of(const std::string& function) const {
   return entry == offsets_.end() ? 0 : entry->second;
 }
 
-std::vector<const Cubin::Function*> CodeLayout::callees_of(const Cubin::Function& kernel) const {
-  std::vector<const Cubin::Function*> callees;
+std::map<uint64_t, const Cubin::Function*> CodeLayout::callees_of(const Cubin::Function& kernel) const {
+  std::map<uint64_t, const Cubin::Function*> callees;
   std::vector<const Cubin::Function*> pending = {&kernel};
-  const auto add = [&](const Cubin::Function* function) {
-    if (std::find(callees.begin(), callees.end(), function) != callees.end()) return;
-    callees.push_back(function), pending.push_back(function);
+  bool has_pointers = with_addresses_.empty();  // whether the functions that pointers lead to were added
+  const auto add = [&](uint64_t offset) {
+    const Cubin::Function* function = functions_.at(offset);
+    if (callees.try_emplace(offset, function).second) pending.push_back(function);
   };
   while (!pending.empty()) {
     const Cubin::Function& caller = *pending.back();
     pending.pop_back();
     for (const Cubin::CodeRelocation& relocation : caller.relocations)
-      if (relocation.kind == SymbolPlace::OfCode && offset_of(relocation.name)) add(functions_.at(relocation.name));
-    if (!with_addresses_.empty() && calls_through_registers(caller))
-      std::for_each(with_addresses_.begin(), with_addresses_.end(), add);
+      if (relocation.to.kind == Cubin::Reference::ToCode && offset_of(relocation.to.name)) add(offset_of(relocation.to.name));
+    if (has_pointers || !calls_through_registers(caller)) continue;
+    std::for_each(with_addresses_.begin(), with_addresses_.end(), add);
+    has_pointers = true;
   }
   return callees;
 }
 
-std::string CodeLayout::device_code(const std::map<const Cubin::Function*, std::string>& linked) const {
+std::string CodeLayout::device_code(const std::map<uint64_t, std::string>& linked) const {
   std::string code(static_cast<size_t>(end_), '\0');
   for (uint64_t offset = 0; offset < end_; offset += kEncodingBytes) put(code, offset, kExit);
   const uint64_t distance = end_ - kEncodingBytes;
   put(code, 0, {kBranch[0] | distance << 32, kBranch[1]});
-  for (const auto& [function, text] : linked)
-    std::copy(text.begin(), text.end(), code.begin() + static_cast<std::ptrdiff_t>(offset_of(function->name)));
+  for (const auto& [offset, text] : linked) text.copy(&code[static_cast<size_t>(offset)], text.size());
   return code;
 }
 

@@ -5,8 +5,8 @@
 // leads to the kernel.
 #pragma once
 #include <map>
+#include <set>
 #include <string>
-#include <vector>
 
 #include "image/cubin.h"
 
@@ -19,16 +19,16 @@ class CodeLayout {
   uint64_t offset_of(const std::string& function) const;  // of a device function; 0: there is none
   uint64_t kernel_offset() const { return end_; }  // of a kernel that has callees
 
-  // Returns the device functions that a kernel may call, through others and through pointers.
-  std::vector<const Cubin::Function*> callees_of(const Cubin::Function& kernel) const;
+  // Returns the device functions that a kernel may call, through others and through pointers, by their offsets.
+  std::map<uint64_t, const Cubin::Function*> callees_of(const Cubin::Function& kernel) const;
 
-  // Returns the code of all device functions: what is not in `linked`, {function: its code with relocations applied}, is left out.
-  std::string device_code(const std::map<const Cubin::Function*, std::string>& linked) const;
+  // Returns the code before a kernel's own.  linked: the code of functions by their offsets; other functions are left out.
+  std::string device_code(const std::map<uint64_t, std::string>& linked) const;
 
  private:
-  std::map<std::string, const Cubin::Function*> functions_;
+  std::map<uint64_t, const Cubin::Function*> functions_;  // by offset
   std::map<std::string, uint64_t> offsets_;
-  std::vector<const Cubin::Function*> with_addresses_;  // device functions whose addresses are taken
+  std::set<uint64_t> with_addresses_;  // offsets of the device functions whose addresses are taken
   uint64_t end_ = 0;
 };
 

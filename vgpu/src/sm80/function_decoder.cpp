@@ -83,9 +83,9 @@ void FunctionDecoder::decode_all() {
 
 // Returns the bytes of local memory: the declared stack, and more if there are calls, whose stack is not declared.
 uint32_t FunctionDecoder::local_memory_bytes() const {
-  bool has_calls = false, uses_local = false;
+  bool has_calls = function_.has_callees, uses_local = false;
   for (const Decoded& decoded : code_) {
-    has_calls |= function_.has_callees || is_among(decoded.row->mnemonic, {"CALL.REL.NOINC"});
+    has_calls |= is_among(decoded.row->mnemonic, {"CALL.REL.NOINC"});
     uses_local |= is_among(decoded.row->mnemonic, {"LDL", "STL"});
   }
   const uint32_t bytes = function_.stack_bytes + (has_calls && uses_local ? kStackOfCalls : 0);

@@ -52,10 +52,7 @@ void LoadedCubin::allocate_storages() {
 
 void LoadedCubin::relocate() {
   for (const Cubin::Relocation& entry : cubin_.relocations) {
-    uint64_t address = 0;
-    if (entry.kind == SymbolPlace::Outside) address = outside_address(entry.name);
-    else if (entry.kind == SymbolPlace::OfCode) address = layout_.offset_of(entry.name) + entry.addend;
-    else address = reinterpret_cast<uint64_t>(memory_.allocations[entry.target]) + entry.addend;
+    const uint64_t address = find_address(entry.to);
     std::memcpy(memory_.allocations[entry.storage] + entry.offset, &address, sizeof address);
   }
   for (size_t k = 0; k < cubin_.storages.size(); k++) {
@@ -81,7 +78,7 @@ const DecodedFunction* LoadedCubin::program(const std::string& name) {
 }
 
 DecodedFunction LoadedCubin::decode(const Cubin::Function& function) const {
-  const std::vector<const Cubin::Function*> callees = layout_.callees_of(function);
+  const std::map<uint64_t, const Cubin::Function*> callees = layout_.callees_of(function);
   if (!callees.empty()) return decode_with(function, callees);
   const std::string code = link_code(function, 0);
   Cubin::Function linked = function;
@@ -89,45 +86,47 @@ DecodedFunction LoadedCubin::decode(const Cubin::Function& function) const {
   return FunctionDecoder(linked, banks_).run();
 }
 
-// Positions and source lines are those in the function that an instruction belongs to.
 DecodedFunction LoadedCubin::decode_with(const Cubin::Function& kernel,
-                                         const std::vector<const Cubin::Function*>& callees) const {
+                                         const std::map<uint64_t, const Cubin::Function*>& callees) const {
   Cubin::Function linked = kernel;
-  std::map<const Cubin::Function*, std::string> linked_callees;
-  std::map<uint64_t, const Cubin::Function*> by_offset = {{layout_.kernel_offset(), &kernel}};
-  for (const Cubin::Function* callee : callees) {
+  std::map<uint64_t, std::string> linked_callees;
+  std::vector<LinkedPart> parts = {{kernel.name, 0, 0, {}}};  // the branch to the kernel
+  const auto add_part = [&](uint64_t offset, const Cubin::Function& function) {
+    parts.push_back(
+        {function.name, static_cast<size_t>(offset / kEncodingBytes), static_cast<uint32_t>(offset), function.source_lines});
+  };
+  for (const auto& [offset, callee] : callees) {
     if (!callee->banks.empty())
       throw Unsupported(callee->name + ": machine code of a device function with constants of its own");
-    const uint64_t offset = layout_.offset_of(callee->name);
-    linked_callees[callee] = link_code(*callee, offset), by_offset[offset] = callee;
+    linked_callees[offset] = link_code(*callee, offset);
     linked.registers = std::max(linked.registers, callee->registers);
+    add_part(offset, *callee);
   }
+  add_part(layout_.kernel_offset(), kernel);
   const std::string code = layout_.device_code(linked_callees) + link_code(kernel, layout_.kernel_offset());
   linked.code = code, linked.has_callees = true;
   DecodedFunction program = FunctionDecoder(linked, banks_).run();
-  program.parts.push_back({kernel.name, 0, {}});
-  for (const auto& [offset, function] : by_offset)
-    program.parts.push_back({function->name, static_cast<size_t>(offset / kEncodingBytes), function->source_lines});
-  for (size_t part = 1; part < program.parts.size(); part++)
-    for (size_t k = program.parts[part].begin; k < program.code.size(); k++)
-      program.code[k].line = static_cast<uint32_t>((k - program.parts[part].begin) * kEncodingBytes);
+  program.parts = std::move(parts);
   return program;
+}
+
+// Returns 0 if it has no address: a function that is not supported, or a kernel.
+uint64_t LoadedCubin::find_address(const Cubin::Reference& to) const {
+  if (to.kind == Cubin::Reference::Outside) return outside_address(to.name);
+  if (to.kind == Cubin::Reference::ToStorage) return reinterpret_cast<uint64_t>(memory_.allocations[to.storage]) + to.addend;
+  const uint64_t offset = layout_.offset_of(to.name);
+  return offset ? offset + to.addend : 0;
 }
 
 // begin: the offset of the function in the code that it is linked into.
 uint64_t LoadedCubin::address_of(const Cubin::Function& function, const Cubin::CodeRelocation& relocation,
                                  uint64_t begin) const {
-  if (relocation.kind == SymbolPlace::OfStorage)
-    return reinterpret_cast<uint64_t>(memory_.allocations[relocation.target]) + relocation.addend;
-  if (relocation.kind == SymbolPlace::Outside) {
-    if (const uint64_t address = outside_address(relocation.name)) return address;
-    throw Unsupported(function.name + ": machine code that calls " + relocation.name);
-  }
-  if (const uint64_t offset = layout_.offset_of(relocation.name)) return offset + relocation.addend;
+  const Cubin::Reference& to = relocation.to;
+  if (const uint64_t address = find_address(to)) return address;
+  if (to.kind == Cubin::Reference::Outside) throw Unsupported(function.name + ": machine code that calls " + to.name);
   // The return address of a call in a kernel.
-  if (relocation.name == function.name && relocation.addend && relocation.field != Cubin::CodeRelocation::Target)
-    return begin + relocation.addend;
-  throw Unsupported(function.name + ": machine code that takes the address of " + relocation.name);
+  if (to.name == function.name && to.addend && relocation.field != Cubin::CodeRelocation::Target) return begin + to.addend;
+  throw Unsupported(function.name + ": machine code that takes the address of " + to.name);
 }
 
 std::string LoadedCubin::link_code(const Cubin::Function& function, uint64_t begin) const {

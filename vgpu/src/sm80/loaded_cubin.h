@@ -39,9 +39,10 @@ class LoadedCubin : public CodeModule {
   void relocate();
   // Returns the code with relocations applied; throws Unsupported for an unknown one.
   std::string link_code(const Cubin::Function& function, uint64_t begin) const;
+  uint64_t find_address(const Cubin::Reference& to) const;
   uint64_t address_of(const Cubin::Function& function, const Cubin::CodeRelocation& relocation, uint64_t begin) const;
   DecodedFunction decode(const Cubin::Function& function) const;
-  DecodedFunction decode_with(const Cubin::Function& kernel, const std::vector<const Cubin::Function*>& callees) const;
+  DecodedFunction decode_with(const Cubin::Function& kernel, const std::map<uint64_t, const Cubin::Function*>& callees) const;
 
   std::string image_, name_;
   Cubin cubin_;

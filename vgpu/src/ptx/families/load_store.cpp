@@ -123,7 +123,9 @@ uint32_t decode_values(Decoder& d, const Operand& o, std::string_view t, bool lo
     i.vector_registers[0] = halves.lower, i.vector_registers[1] = halves.upper, i.count = 2;
     return 8;
   }
-  const std::vector<Operand> operands = o.kind == Operand::Vector ? o.parts : std::vector<Operand>{o};
+  std::vector<Operand> single;
+  if (o.kind != Operand::Vector) single = {o};
+  const std::vector<Operand>& operands = o.kind == Operand::Vector ? o.parts : single;
   if (operands.size() > 4) return 0;
   const RegisterSlot first = first_register(d, o, operands, t, loads);
   if (!first.width && loads) return 0;

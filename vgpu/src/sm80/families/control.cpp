@@ -45,7 +45,7 @@ void barrier_result_of_predicate(WarpContext& warp, const Instruction& i) {
 }
 
 void load_program_counter(WarpContext& warp, const Instruction& i) {
-  const uint64_t place = static_cast<uint64_t>(i.imm);
+  const uint64_t place = i.line;
   write_pairs(warp, i.d, [=](uint32_t) { return place; });
 }
 
@@ -76,7 +76,7 @@ bool select_branch(FunctionDecoder& d, const Decoded& c, Instruction& i) {
 
 bool select_computed_branch(FunctionDecoder& d, const Decoded& c, Instruction& i) {
   i.kind = InstructionKind::ComputedBranch;
-  if (c.row->opcode == 0x950) i.variant = kSubroutineReturn;
+  if (c.row->mnemonic == "RET") i.variant = kSubroutineReturn;
   i.a = c.row->mnemonic == "BRXU" ? d.read_uniform(c.bits(24, 6)) : d.read_register(c.bits(24, 8));
   i.imm = c.target, i.e = kEncodingBytes;  // the target's index is (a + imm) / e
   return true;
@@ -101,9 +101,7 @@ bool select_absolute_call(FunctionDecoder& d, const Decoded& c, Instruction& i) 
   return true;
 }
 
-bool select_load_place(FunctionDecoder&, const Decoded& c, Instruction& i) {
-  return i.imm = c.offset, i.execute = load_program_counter, true;
-}
+bool select_load_place(FunctionDecoder&, const Decoded&, Instruction& i) { return i.execute = load_program_counter, true; }
 
 bool select_exit(FunctionDecoder& d, const Decoded& c, Instruction& i) {
   i.kind = InstructionKind::Exit;
